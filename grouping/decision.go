@@ -80,8 +80,12 @@ func (r Resolution) equal(other Resolution) bool {
 type Until struct {
 	At    time.Time     `json:"at,omitzero"`     // when this time has come; zero: no time
 	Count int64         `json:"count,omitempty"` // when so many errors have come; 0: any number
+	Users int64         `json:"users,omitempty"` // when they have affected so many users, by a Crowd; 0: any number
 	Per   time.Duration `json:"per,omitempty"`   // when they come within this span, one of Spans; 0: in all
 }
+
+// counts reports whether errors are counted.
+func (u Until) counts() bool { return u.Count > 0 || u.Users > 0 }
 
 // An Assignee is who looks after a group: a member, or any label, such as a team.
 type Assignee struct {
@@ -111,10 +115,14 @@ type Progress struct {
 	Count  int64   `json:"count,omitempty"`
 	Newest int64   `json:"newest,omitempty"` // number of the newest span
 	Spans  []int64 `json:"spans,omitempty"`  // errors of the newest span and those before it; see spansPer
+	Crowd  Crowd   `json:"crowd,omitzero"`   // the users
 }
 
 // IsZero is for a group that is not ignored.
-func (p Progress) IsZero() bool { return p.Count == 0 }
+func (p Progress) IsZero() bool { return p.Count == 0 && p.Crowd.IsZero() }
+
+// Counts reports whether errors change the progress of an ignored group.
+func (s State) Counts() bool { return s.Until.counts() }
 
 // Apply adds a decision to the state.
 func (s *State) Apply(d Decision) {
@@ -268,8 +276,10 @@ func (c Command) checkUntil(now time.Time) error {
 			fmt.Sprintf("Use a time after now, within %d years, or leave it out.", maxUntilYears)}
 	case u.Count < 0 || u.Count > maxUntilCount:
 		return Invalid{"until/count", fmt.Sprintf("The count is %d.", u.Count), "Use a number from 1 to 1,000,000,000."}
-	case u.Per != 0 && u.Count == 0:
-		return Invalid{"until/per", "A span needs a number of errors.", "Send count with it."}
+	case u.Users < 0 || u.Users > maxUntilCount:
+		return Invalid{"until/users", fmt.Sprintf("The number of users is %d.", u.Users), "Use a number from 1 to 1,000,000,000."}
+	case u.Per != 0 && !u.counts():
+		return Invalid{"until/per", "A span needs a number of errors or users.", "Send count or users with it."}
 	}
 	return nil
 }
@@ -398,21 +408,54 @@ func (s *State) overdue(seen []Seen) (d Decision, ends bool) {
 		}
 		s.Progress.add(micros, 1, s.Until.Per)
 		if n := s.Progress.within(s.Until.Per); n >= s.Until.Count {
-			return Decision{Kind: WasUnignored, At: time.UnixMicro(micros).UTC(), Reason: s.Until.reason()}, true
+			return Decision{Kind: WasUnignored, At: time.UnixMicro(micros).UTC(), Reason: "It happened " + timesOf(s.Until.Count) + s.Until.since()}, true
+		}
+	}
+	return s.crowded(seen)
+}
+
+// crowded counts the users of errors that were accepted since the group is
+// ignored, and ends that when there are enough.
+func (s *State) crowded(seen []Seen) (d Decision, ends bool) {
+	if s.Until.Users == 0 {
+		return Decision{}, false
+	}
+	var arrived []Arrival
+	for _, kind := range seen {
+		for _, a := range kind.Arrived {
+			if len(a.Users) > 0 && a.At.After(s.Since) {
+				arrived = append(arrived, a)
+			}
+		}
+	}
+	slices.SortFunc(arrived, func(a, b Arrival) int { return a.At.Compare(b.At) })
+	for _, a := range arrived {
+		if s.Progress.Crowd.add(a.At, a.Users, s.Until.Users, cmp.Or(s.Until.Per, forEver)) {
+			affected := thousands(int(s.Until.Users)) + " users"
+			if s.Until.Users == 1 {
+				affected = "a user"
+			}
+			return Decision{Kind: WasUnignored, At: a.At.UTC(), Reason: "It affected " + affected + s.Until.since()}, true
 		}
 	}
 	return Decision{}, false
 }
 
-func (u Until) reason() string {
-	times := thousands(int(u.Count)) + " times"
-	if u.Count == 1 {
-		times = "once"
+// forEver is longer than anything is ignored.
+const forEver = 10 * maxUntilYears * 365 * 24 * time.Hour
+
+func timesOf(n int64) string {
+	if n == 1 {
+		return "once"
 	}
+	return thousands(int(n)) + " times"
+}
+
+func (u Until) since() string {
 	if u.Per == 0 {
-		return "It happened " + times + " since it was ignored."
+		return " since it was ignored."
 	}
-	return "It happened " + times + " within " + spanWords[u.Per] + "."
+	return " within " + spanWords[u.Per] + "."
 }
 
 // Spans are those within which errors can be counted, by name.

@@ -1,6 +1,7 @@
 package grouping_test
 
 import (
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"reflect"
@@ -93,6 +94,7 @@ func TestDecideRefuses(t *testing.T) {
 		"until/at":    {Status: grouping.Ignored, Until: grouping.Until{At: at(60)}},
 		"until/at+":   {Status: grouping.Ignored, Until: grouping.Until{At: at(60).AddDate(11, 0, 0)}},
 		"until/count": {Status: grouping.Ignored, Until: grouping.Until{Count: -1}},
+		"until/users": {Status: grouping.Ignored, Until: grouping.Until{Users: -1}},
 		"until/per":   {Status: grouping.Ignored, Until: grouping.Until{Per: time.Hour}},
 	} {
 		_, err := grouping.State{}.Decide(c, 7, at(60))
@@ -236,6 +238,50 @@ func TestDecisionsLikeModel(t *testing.T) {
 		again.Progress = state.Progress // follows from the errors
 		if !reflect.DeepEqual(again, state) {
 			t.Fatalf("seed %d: decisions make %+v, and made %+v", seed, again, state)
+		}
+	}
+}
+
+// An ignored group is open again once so many users are affected by errors accepted since, in
+// all or within a span; the same ones count once.
+func TestIgnoredUntilUsers(t *testing.T) {
+	come := func(minute int, users ...uint64) []grouping.Seen {
+		seen := errorsAt(minute)
+		for _, user := range users {
+			seen[0].Arrived = append(seen[0].Arrived, grouping.Arrival{At: at(minute), N: 1, Users: []uint64{user}})
+		}
+		return seen
+	}
+	for name, c := range map[string]struct {
+		until grouping.Until
+		seen  [][]grouping.Seen
+		want  string
+	}{
+		"too few":               {grouping.Until{Users: 3}, [][]grouping.Seen{come(1, 1, 2), come(2, 1, 2, 2)}, ""},
+		"enough":                {grouping.Until{Users: 3}, [][]grouping.Seen{come(1, 1, 2), come(2000, 1), come(4000, 3)}, "It affected 3 users since it was ignored."},
+		"one":                   {grouping.Until{Users: 1}, [][]grouping.Seen{come(1, 7)}, "It affected a user since it was ignored."},
+		"without users":         {grouping.Until{Users: 1}, [][]grouping.Seen{errorsAt(1, 2, 3)}, ""},
+		"accepted before":       {grouping.Until{Users: 2}, [][]grouping.Seen{come(-1, 1, 2), come(1, 2)}, ""},
+		"too far apart":         {grouping.Until{Users: 2, Per: time.Hour}, [][]grouping.Seen{come(1, 1), come(90, 2)}, ""},
+		"within a span":         {grouping.Until{Users: 2, Per: time.Hour}, [][]grouping.Seen{come(1, 1), come(90, 2), come(100, 1)}, "It affected 2 users within an hour."},
+		"or so many, the first": {grouping.Until{Users: 9, Count: 2}, [][]grouping.Seen{come(1, 1), come(2, 1)}, "It happened 2 times since it was ignored."},
+	} {
+		var state grouping.State
+		state.Apply(ignored(0, c.until))
+		got := ""
+		for _, seen := range c.seen {
+			text, _ := json.Marshal(state) // as it is stored between
+			state = grouping.State{}
+			if err := json.Unmarshal(text, &state); err != nil {
+				t.Fatal(err)
+			}
+			if d, ends := state.Observe(seen, nil); ends && got == "" {
+				got = d.Reason
+				state.Apply(d)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -80,8 +80,8 @@ func (f Fingerprint) Describe() Description {
 		Culprit:  f.culprit(),
 		Language: g.trace.Language(),
 	}
-	if g.decides != nil && g.decides.kind == SameRule {
-		d.Title = trace.Clip(g.decides.name, maxTitle)
+	if rule := g.ruling.decides; rule != nil && rule.kind == SameRule {
+		d.Title = trace.Clip(rule.name, maxTitle)
 	}
 	for _, s := range g.trace.Spans() {
 		frames := slices.Clone(g.trace.Frames()[s.First:min(s.End, s.First+trace.MaxShown)])
@@ -125,11 +125,11 @@ func (f Fingerprint) Explain() Explanation {
 	why := Explanation{Version: decides.Version, Scope: decides.Scope, Hash: decides.Hash, Language: g.trace.Language()}
 	switch decides.Scope {
 	case ScopeRule:
-		return g.explainUsed(g.explainRule(why))
+		return g.ruling.explainUsed(g.ruling.explain(why))
 	case ScopeMessage:
-		return g.explainUsed(f.explainMessage(why))
+		return g.ruling.explainUsed(f.explainMessage(why))
 	}
-	return g.explainUsed(f.explainSite(why))
+	return g.ruling.explainUsed(f.explainSite(why))
 }
 
 func (f Fingerprint) explainMessage(why Explanation) Explanation {

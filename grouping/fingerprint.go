@@ -127,11 +127,7 @@ type Grouper struct {
 	cycle   [][]byte      // functions of an endless recursion
 	key     []byte
 	ruling  ruling
-	decides *projectRule // of which group the error is; nil: none does
-	values  []string     // of the parts of such a rule
 }
-
-func (g *Grouper) applies(rule Rules) bool { return g.Without&rule == 0 }
 
 // Fingerprint returns e's hashes, which can be asked for until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
@@ -142,11 +138,8 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 
 func (g *Grouper) fingerprint(learned Learned) Fingerprint {
 	f := g.compare(learned)
-	if g.decides, g.values = nil, g.values[:0]; g.ruling.set == nil {
-		return f
-	}
-	if g.decides = g.ruling.decider(&g.trace); g.decides != nil {
-		f.Strictest = g.byRule(f)
+	if g.ruling.decide(&g.trace); g.ruling.decides != nil {
+		f.Strictest = g.ruling.hash(f)
 	}
 	return f
 }
@@ -155,7 +148,7 @@ func (g *Grouper) compare(learned Learned) Fingerprint {
 	if len(g.trace.Site()) == 0 {
 		return g.byMessage(learned)
 	}
-	if g.root = g.trace.Root(); g.applies(UnwrapRule) {
+	if g.root = g.trace.Root(); g.Without&UnwrapRule == 0 {
 		g.root = g.root.Unwrapped()
 	}
 	if g.kind = g.trace.Language().AppendType(g.kind[:0], g.root.Type); len(g.kind) == 0 {
@@ -176,7 +169,7 @@ func (g *Grouper) readMessage(m *trace.Message, s trace.Span, most int) {
 }
 
 func (g *Grouper) readMistake(m *trace.Message, s trace.Span, most int, mistake, missing string) {
-	if mistake != "" && g.applies(WordingRule) {
+	if mistake != "" && g.Without&WordingRule == 0 {
 		m.Set(mistake, missing)
 		return
 	}
@@ -297,7 +290,7 @@ func appendLines(key []byte, lines [][]byte) []byte {
 // isFault reports whether the innermost own frame alone locates the
 // error: it is a mistake of that function, and the function has a name.
 func (g *Grouper) isFault(mistake string) bool {
-	if !g.applies(FaultRule) || !g.own() || trace.IsNetworkMistake(mistake) {
+	if g.Without&FaultRule != 0 || !g.own() || trace.IsNetworkMistake(mistake) {
 		return false
 	}
 	name := g.trace.Identity(g.trace.Site()[0])
@@ -308,7 +301,7 @@ func (g *Grouper) isFault(mistake string) bool {
 // sorted, as it may end at any of them.
 func (g *Grouper) findCycle() {
 	g.cycle = g.cycle[:0]
-	if !g.applies(RecursionRule) || !trace.IsOverflow(g.root.Type, g.root.Message) {
+	if g.Without&RecursionRule != 0 || !trace.IsOverflow(g.root.Type, g.root.Message) {
 		return
 	}
 	for k, i := range g.trace.Site() {

@@ -137,10 +137,11 @@ func TestLinear(t *testing.T) {
 		"#0 a(1): ", "::", "in ", "---> ", "\tat a.B.c(B.java:1)\n", "  File \"a\", line 1, in f\n", "Caused by: x: y\n", "\n", " ",
 		"at a.B$1.c(B.java:1) at a.B$2.d(B.java:1)\n", "at Object.a.b.c.d (http://x/", "*", "func1.", "_app_", "Suppressed: a\n",
 		" called at a line 1", ", called at a.hs:1:1 in a", ".lua:1: in function '", " [1] a()\n", "@ a b.jl:1", "#1 0x1 in a /a.c:1:1", " (/", "{a,b,[{file,\"", "]},{",
-		"(a 1) b.ex:1: ", "+0x1", "a<", "#0 a (package:", "a)\n at a.c:1", "Wrapped by: a: b\n", "+-+---- 1 ----\n", "runtime stack:\n", "' panicked at 'a', ",
+		"(a 1) b.ex:1: ", "+0x1", "a<", "#0 a (package:", "a)\n at a.c:1", "Wrapped by: a: b\n", "+-+---- 1 ----\n", "runtime stack:\n", "' panicked at 'a', ", "(a) at ",
 	} {
 		long := strings.Repeat(seed, size/len(seed))
 		for _, e := range []Error{{StackTrace: []string{long}}, {Type: long}, {Message: long}, {Message: long, StackTrace: []string{"at a.B.c(B.java:1)"}},
+			{StackTrace: []string{"at a" + long + strings.Repeat("1", size)}},
 			{StackTrace: []string{"at " + long + "(B.java:1)"}}, {StackTrace: []string{"main." + long + "(0x1)", "\t/a.go:1"}}} {
 			started := time.Now()
 			g.Fingerprint(e).Describe()

@@ -104,6 +104,11 @@ func (s Sights) reached(release, of string) bool {
 	return false
 }
 
+// Unordered reports whether nothing tells which of two releases is newer.
+func (s Sights) Unordered(a, b string) bool {
+	return a != "" && b != "" && !s.reached(a, b) && !s.reached(b, a)
+}
+
 // splitRelease separates the package of a release, such as shop@2.1.0.
 func splitRelease(release string) (of, version string) {
 	if at := strings.LastIndexByte(release, '@'); at > 0 {

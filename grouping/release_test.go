@@ -80,3 +80,19 @@ func TestRegressionOfReleases(t *testing.T) {
 		}
 	}
 }
+
+// Two releases have an order if both are versions of a package, or an environment had both.
+func TestUnorderedReleases(t *testing.T) {
+	known := grouping.Sights{sight("prod", "abc", 1), sight("prod", "def", 2), sight("staging", "ghi", 3)}
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"1.2", "1.10", false}, {"abc", "def", false}, {"abc", "abc", false}, {"", "abc", false},
+		{"abc", "ghi", true}, {"1.2", "abc", true}, {"web@1.2", "api@1.3", true}, {"1.2+a", "1.2+b", true},
+	} {
+		if known.Unordered(c.a, c.b) != c.want || known.Unordered(c.b, c.a) != c.want {
+			t.Errorf("%q and %q: want %t", c.a, c.b, c.want)
+		}
+	}
+}

@@ -104,9 +104,9 @@ func (p *Previewer) side(f Fingerprint) (s PreviewSide) {
 		s.Values = append(s.Values, strings.Clone(culprit))
 	}
 	if f.ruled() {
-		s.Rule = trace.Cut(p.grouper.decides.text, maxShownRule)
-		for i, value := range p.grouper.values {
-			if of := p.grouper.decides.by[i].field; of != fieldText && of != fieldDefault {
+		s.Rule = trace.Cut(p.grouper.ruling.decides.text, maxShownRule)
+		for i, value := range p.grouper.ruling.values {
+			if of := p.grouper.ruling.decides.by[i].field; of != fieldText && of != fieldDefault {
 				s.Values = append(s.Values, string(of)+": "+strings.Clone(trace.Cut(strings.TrimSpace(value), maxShownRule)))
 			}
 		}

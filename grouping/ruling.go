@@ -16,6 +16,8 @@ type ruling struct {
 	missed  bool         // a value was asked for that is not known
 	of      *trace.Frame // whose name this is, with its module
 	name    string
+	decides *projectRule // of which group the error is; nil: none does
+	values  []string     // of the parts of such a rule
 }
 
 // Open scrubs the messages of an error, and finds the rules about its frames.
@@ -61,16 +63,19 @@ func (r *ruling) Judge(f *trace.Frame) (v trace.Verdict, number uint8) {
 	return trace.NotJudged, 0
 }
 
-// decider is the first rule that says of which group an error is; nil: none.
-func (r *ruling) decider(t *trace.Trace) *projectRule {
+// decide finds the first rule that says of which group an error is.
+func (r *ruling) decide(t *trace.Trace) {
+	if r.decides, r.values = nil, r.values[:0]; r.set == nil {
+		return
+	}
 	for _, i := range r.set.errors {
 		rule := &r.set.rules[i]
 		if r.goesThrough(rule.in, t.Frames()) && r.isAbout(rule.of, t.Spans()) {
 			r.used |= 1 << i
-			return rule
+			r.decides = rule
+			return
 		}
 	}
-	return nil
 }
 
 // isAbout reports whether an error is as terms say: one exception
@@ -199,18 +204,18 @@ func (g *Grouper) apply(rules *Ruleset, context *EntryContext) {
 	g.trace.Apply(&g.ruling)
 }
 
-// byRule is the hash of an error whose group a rule decides.
-func (g *Grouper) byRule(natural Fingerprint) ScopedHash {
-	rule := g.decides
+// hash is that of an error whose group a rule decides.
+func (r *ruling) hash(natural Fingerprint) ScopedHash {
+	g, rule := natural.grouper, r.decides
 	if rule.kind == SameRule {
 		g.key = appendSized(beginKey(g.key, ScopeRule), string(SameRule), rule.name)
 		return hashOf(ScopeRule, g.key)
 	}
 	for i := range rule.by {
-		g.values = append(g.values, g.valueOf(&rule.by[i], natural))
+		r.values = append(r.values, r.valueOf(&rule.by[i], natural))
 	}
 	g.key = appendSized(beginKey(g.key, ScopeRule), string(GroupRule))
-	for i, value := range g.values {
+	for i, value := range r.values {
 		g.key = appendSized(g.key, string(rule.by[i].field), value)
 	}
 	return hashOf(ScopeRule, g.key)
@@ -225,7 +230,8 @@ func appendSized(key []byte, texts ...string) []byte {
 }
 
 // valueOf is what an error has of a part.
-func (g *Grouper) valueOf(of *byPart, natural Fingerprint) string {
+func (r *ruling) valueOf(of *byPart, natural Fingerprint) string {
+	g := natural.grouper
 	var innermost trace.Frame
 	name := ""
 	if site := g.trace.Site(); len(site) > 0 {
@@ -247,15 +253,15 @@ func (g *Grouper) valueOf(of *byPart, natural Fingerprint) string {
 	case fieldText:
 		return of.text
 	}
-	return g.ruling.value(of.field)
+	return r.value(of.field)
 }
 
-// explainRule says by which rule a group is one.
-func (g *Grouper) explainRule(why Explanation) Explanation {
+// explain says by which rule a group is one.
+func (r *ruling) explain(why Explanation) Explanation {
 	why.Rule = RuleSame
-	why.Parts = appendPart(why.Parts, partRule, []byte(trace.Cut(g.decides.text, maxShownRule)))
-	for i, value := range g.values {
-		of := g.decides.by[i].field
+	why.Parts = appendPart(why.Parts, partRule, []byte(trace.Cut(r.decides.text, maxShownRule)))
+	for i, value := range r.values {
+		of := r.decides.by[i].field
 		why.Rule = RuleGroup
 		switch of {
 		case fieldType, fieldMessage:
@@ -274,12 +280,12 @@ func (g *Grouper) explainRule(why Explanation) Explanation {
 const partRule = "rule"
 
 // explainUsed adds the rules that changed how an error is compared.
-func (g *Grouper) explainUsed(why Explanation) Explanation {
-	if g.ruling.set == nil {
+func (r *ruling) explainUsed(why Explanation) Explanation {
+	if r.set == nil {
 		return why
 	}
-	for i := range g.ruling.set.rules {
-		if rule := &g.ruling.set.rules[i]; g.ruling.used&(1<<i) != 0 && rule != g.decides {
+	for i := range r.set.rules {
+		if rule := &r.set.rules[i]; r.used&(1<<i) != 0 && rule != r.decides {
 			why.Parts = appendPart(why.Parts, partRule, []byte(trace.Cut(rule.text, maxShownRule)))
 		}
 	}

@@ -57,6 +57,9 @@ func Audit(subject Subject, event Event) (Subject, Change) {
 		change.Before = fields.nonZero()
 	}
 	subject.Apply(event)
+	if reported, is := event.(ChangeReported); is && len(reported.Before) > 0 { // of what is not kept here
+		change.Before = texts(reported.Before).nonZero()
+	}
 	var after Fields
 	change.Target, after = subject.audited()
 	change.After = after.nonZero()
@@ -297,6 +300,7 @@ type ActorKind string
 // The kinds of actors.
 const (
 	MemberActor        ActorKind = "member"
+	APIKeyActor        ActorKind = "api_key"
 	ServiceTokenActor  ActorKind = "service_token"
 	ConfigurationActor ActorKind = "configuration" // of the installation
 	SystemActor        ActorKind = "system"        // without an actor, as when a time has come
@@ -305,7 +309,7 @@ const (
 // An Origin is who made a decision, and from where,
 // in the metadata of events. Empty parts are unknown.
 type Origin struct {
-	Actor   string // id of a member or service token, or the name of another actor
+	Actor   string // id of a member, API key or service token, or the name of another actor
 	Kind    ActorKind
 	Role    Role   // of a member, at the time
 	Address string // IP address of the client
@@ -345,15 +349,18 @@ func OriginOf(metadata map[string]string) Origin {
 		Address: metadata[metadataAddress], Client: metadata[metadataClient], Request: metadata[metadataRequest],
 	}
 	if origin.Kind == "" {
-		origin.Kind = kindOf(origin.Actor)
+		origin.Kind = KindOf(origin.Actor)
 	}
 	return origin
 }
 
-func kindOf(actor string) ActorKind {
+// KindOf is the kind of an actor by its id.
+func KindOf(actor string) ActorKind {
 	switch {
 	case strings.HasPrefix(actor, "mem_"):
 		return MemberActor
+	case strings.HasPrefix(actor, "key_"):
+		return APIKeyActor
 	case strings.HasPrefix(actor, "tok_"):
 		return ServiceTokenActor
 	case actor == "configuration":

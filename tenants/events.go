@@ -121,6 +121,7 @@ func eventKinds() []eventKind {
 		kind[WebhookRotated](),
 		kind[WebhookSwitched](),
 		kind[WebhookDeleted](),
+		kind[ChangeReported](),
 	}
 }
 

@@ -77,6 +77,8 @@ func samples() map[string]tenants.Event {
 			PlainHTTPKeys: tenants.FlagPlainHTTP, At: noon, PasswordsOff: true},
 		"tenants.v1.member_sign_ins_failed": tenants.MemberSignInsFailed{Failures: "sif_1", Organization: "org_1", Member: "mem_1",
 			Failed: 12, Refused: 3, Networks: []string{"192.0.2.1/32", "2001:db8::/64"}, Since: noon, At: later},
+		"tenants.v1.change_reported": tenants.ChangeReported{Project: "prj_1", Action: "error_rules.set", TargetKind: "error_rules", Target: "prj_1",
+			TargetName: "Rules of errors", Before: map[string]string{"version": "3"}, After: map[string]string{"version": "4", "added": "scrub email"}, At: noon},
 		"tenants.v1.webhook_created":    webhookCreated(),
 		"tenants.v1.webhook_changed":    tenants.WebhookChanged{Webhook: "whk_1", URL: "https://hooks.example/other", Events: []string{"quota.exhausted"}, At: later},
 		"tenants.v1.webhook_rotated":    webhookRotated(),

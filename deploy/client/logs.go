@@ -184,6 +184,7 @@ type GroupDecision struct {
 type IgnoredUntil struct {
 	At    *time.Time `json:"at,omitempty"`
 	Count int64      `json:"count,omitempty"`
+	Users int64      `json:"users,omitempty"`
 	Per   string     `json:"per,omitempty"` // minute, hour, day or week
 }
 

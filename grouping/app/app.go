@@ -81,8 +81,9 @@ func (a *App) open(ctx context.Context) error {
 
 func (a *App) build() error {
 	a.groups = groups.New(groups.Config{
-		NewGroups: a.config.newGroups(), Projects: a.directory, Pool: a.base.Pool, Announce: bus.Announce, Send: bus.SaveMessages, MaxAlerts: a.config.maxAlerts(),
-		Reads: a.base.Reads, Replica: a.base.Replica, Concurrency: a.config.reads(), Clock: a.base.Clock, Metrics: a.base.Metrics,
+		NewGroups: a.config.newGroups(), Projects: a.directory, Pool: a.base.Pool, Announce: bus.Announce, Report: bus.Report, Send: bus.SaveMessages,
+		MaxAlerts: a.config.maxAlerts(),
+		Reads:     a.base.Reads, Replica: a.base.Replica, Concurrency: a.config.reads(), Clock: a.base.Clock, Metrics: a.base.Metrics,
 	})
 	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
 	a.pruner, a.eraser = a.newPruner(), a.base.NewEraser(postgres.Erasable())

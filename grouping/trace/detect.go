@@ -16,7 +16,7 @@ type sign struct {
 type candidate struct {
 	needs, lacks, last marks
 	syntax             int
-	form               *form // nil: the syntax's other calls
+	isCall             func(l line, f *Frame) bool
 }
 
 // endings are how lines end, by what most calls end in.
@@ -41,32 +41,23 @@ var candidates = func() (all [64][len(endings)][]candidate) {
 		for k := range s.forms {
 			p := &s.forms[k]
 			first, last := p.ends()
+			isCall := func(l line, f *Frame) bool { return p.frame(l.string, f) }
 			if s.bare != nil {
-				first = 0
+				first, isCall = 0, func(l line, f *Frame) bool { return p.frame(s.bare(l.string), f) }
 			}
-			add(candidate{needs: p.needs, last: last, syntax: i, form: p}, first)
+			add(candidate{needs: p.needs, last: last, syntax: i, isCall: isCall}, first)
 		}
 		for _, one := range s.signs {
-			add(candidate{needs: newLine(one.needs).has, lacks: marksOf(one.lacks), last: marksOf(one.last), syntax: i}, marksOf(one.first))
+			add(candidate{newLine(one.needs).has, marksOf(one.lacks), marksOf(one.last), i, s.other}, marksOf(one.first))
 		}
 	}
 	return all
 }()
 
-// isCall reports whether a line is such a call.
-func (c *candidate) isCall(l line, f *Frame) bool {
-	switch s := &syntaxes[c.syntax]; {
-	case c.form == nil:
-		return s.other(l, f)
-	case s.bare == nil:
-		return c.form.frame(l.string, f)
-	default:
-		return c.form.frame(s.bare(l.string), f)
-	}
-}
-
-// detectLead is by how many frames the detected language must lead.
-const detectLead = 2
+const (
+	detectLead = 2 // by how many frames the detected language must lead
+	java       = 0 // the index of Java's syntax, which is asked first
+)
 
 // scores are how many lines are calls of each syntax.
 type scores struct {
@@ -92,10 +83,15 @@ func (s *scores) detect(lines []line) *syntax {
 			break
 		}
 	}
-	if s.best == 0 {
-		return s.detectPlace(lines)
+	if s.best > 0 {
+		return &syntaxes[s.leader]
 	}
-	return &syntaxes[s.leader]
+	for _, l := range lines[:min(len(lines), prefixLines)] {
+		if frameIn(l, &s.call, rustPlaces) { // of an error without calls
+			return syntaxOf(Rust)
+		}
+	}
+	return &unknownSyntax
 }
 
 // add adds one for each syntax of which a line is a call.
@@ -108,7 +104,7 @@ func (s *scores) add(l line) {
 	if strings.HasPrefix(bare, "at ") {
 		if !javaFrame(l, &s.call) {
 			done |= 1 << java
-		} else if isJavaAlone(&s.call) {
+		} else if s.call.Line > 0 && strings.IndexByte(s.call.File, ':') < 0 { // in JavaScript, places have a column
 			s.count(java)
 			return
 		}
@@ -134,9 +130,6 @@ func (s *scores) add(l line) {
 	}
 }
 
-// java is the index of Java's syntax, which is asked first.
-const java = 0
-
 // count counts the last call, of a syntax.
 func (s *scores) count(syntax int) {
 	if found := &s.tried[len(s.tried)-1]; found.of == nil {
@@ -150,16 +143,4 @@ func (s *scores) count(syntax int) {
 	if n > s.best || n == s.best && syntax < s.leader {
 		s.best, s.leader = n, syntax
 	}
-}
-
-// detectPlace returns the syntax of an error without calls.
-func (s *scores) detectPlace(lines []line) *syntax {
-	for _, l := range lines[:min(len(lines), prefixLines)] {
-		for i := range syntaxes {
-			if one := &syntaxes[i]; one.has(callless) && frameIn(l, &s.call, one.places) {
-				return one
-			}
-		}
-	}
-	return &unknownSyntax
 }

@@ -7,11 +7,15 @@ import "strings"
 func dotnetFrame(l line, f *Frame) bool {
 	name, rest, called := strings.Cut(withoutIndent(l.string), "(")
 	parameters, rest, closed := strings.Cut(rest, ")")
-	if !called || !closed || !isParameters(parameters) {
-		return false
+	if parameters != "" && (strings.IndexByte(parameters, ' ') < 0 || notInParameters.occursIn(parameters) || nowhere[parameters]) {
+		return false // a place in Java or JavaScript, and no list of "Type name"
 	}
-	name, at := afterAt(name)
-	if name == "" || name[len(name)-1] == ' ' || !at && (!strings.Contains(l.string, ":line ") || strings.IndexByte(name, ' ') >= 0) {
+	word, behind, _ := strings.Cut(name, " ")
+	at := dotnetAt[word]
+	if at {
+		name = behind
+	}
+	if !called || !closed || name == "" || name[len(name)-1] == ' ' || !at && (!strings.Contains(l.string, ":line ") || strings.IndexByte(name, ' ') >= 0) {
 		return false
 	}
 	*f = Frame{}
@@ -43,16 +47,6 @@ func monoCall(f *Frame) bool {
 // dotnetAt is "at" in the languages of .NET.
 var dotnetAt = wordSet("at bei à в em en w v in vid ved på bij konum: 場所 在 於 위치:")
 
-// afterAt drops "at" or its translation.
-func afterAt(s string) (string, bool) {
-	for i := range min(len(s), len("위치: ")) {
-		if s[i] == ' ' && dotnetAt[s[:i]] {
-			return s[i+1:], true
-		}
-	}
-	return s, false
-}
-
 // dotnetPlace reads " in /src/C.cs:line 42", translated too.
 func dotnetPlace(s string) (file string, line int) {
 	before, n, _ := cutLast(strings.TrimRight(s, "."), " ")
@@ -66,20 +60,11 @@ func dotnetPlace(s string) (file string, line int) {
 	return place, number(n)
 }
 
-// isParameters distinguishes a list of "Type name" from the place of a Java or JavaScript frame.
-func isParameters(s string) bool {
-	return s == "" || s != "Native Method" && s != "Unknown Source" && strings.IndexByte(s, ' ') > 0 && !notInParameters.occursIn(s)
-}
-
 var notInParameters = marksOf(":/")
 
 // dotnetName splits a name at its last dot; constructors are ".ctor".
 func dotnetName(s string) (module, function string) {
-	bracket := strings.IndexByte(s, '[') // type arguments of the method may hold dots
-	if bracket < 0 {
-		bracket = len(s)
-	}
-	dot := strings.LastIndexByte(s[:bracket], '.')
+	dot := strings.LastIndexByte(s[:cutAt(s, 0, '[')], '.') // type arguments of the method may hold dots
 	if dot > 0 && s[dot-1] == '.' {
 		dot--
 	}
@@ -104,14 +89,10 @@ func dotnetMark(l line) mark {
 	return classHeader(withoutBegins(s, "---- ", "Unhandled exception. "))
 }
 
-func dotnetInApp(f *Frame) bool {
-	return f.Module != "" && !dotnetLibraries.contains(f.Module)
-}
-
 // dotnetIdentity is type and method. State machines and closures are named by their method; frames that resume or
 // rethrow do not count.
 func dotnetIdentity(dst []byte, f *Frame) []byte {
-	if beginsWithAny(f.Module, dotnetPlumbing) || strings.HasPrefix(f.Function, "lambda_method") {
+	if beginsWithAny(f.Module, "System.Runtime.CompilerServices.", "System.Runtime.ExceptionServices.") || strings.HasPrefix(f.Function, "lambda_method") {
 		return dst
 	}
 	start := len(dst)
@@ -123,26 +104,19 @@ func dotnetIdentity(dst []byte, f *Frame) []byte {
 	return appendDotnet(dst, f.Function)
 }
 
-var dotnetPlumbing = strings.Fields("System.Runtime.CompilerServices. System.Runtime.ExceptionServices.")
-
 // appendDotnet appends a name part by part: "<DoAsync>d__5" becomes "DoAsync", "<F>g__Local|0_1" "F.Local";
 // "<>c__DisplayClass3_0" and type arguments are dropped.
 func appendDotnet(dst []byte, name string) []byte {
 	name, _, _ = strings.Cut(name, "[")
 	start := len(dst)
-	for name != "" {
-		end := strings.IndexAny(name, ".+")
-		if end < 0 {
-			end = len(name)
-		}
-		outer, local := dotnetPart(name[:end])
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '.' || r == '+' }) {
+		outer, local := dotnetPart(part)
 		for _, s := range [...]string{outer, local} {
 			if s != "" && len(dst) > start {
 				dst = append(dst, '.')
 			}
 			dst = append(dst, s...)
 		}
-		name = name[min(end+1, len(name)):]
 	}
 	return dst
 }

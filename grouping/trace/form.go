@@ -1,6 +1,9 @@
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // form is how a line is written: text with fields, as in
 //
@@ -45,10 +48,11 @@ const (
 	messageField          // mark.message
 )
 
-var contents = map[string]content{ // bounded by the constants above
-	"_": anyField, "fn": functionField, "mod": moduleField, "file": fileField, "line": lineField, "col": columnField, "n": numberField,
-	"hex": addressField, "place": placeField, "at": positionField, "error": errorField, "class": classField, "type": typeField, "msg": messageField,
-}
+var (
+	contents               = strings.Fields("_ fn mod file line col n hex place at error class type msg") // the names of these
+	formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]A0")
+	notInWord              = marksOf(" \t\"'=(){}[]")
+)
 
 // formOf compiles a form.
 func formOf(pattern string) (p form) {
@@ -58,7 +62,7 @@ func formOf(pattern string) (p form) {
 	for more {
 		var f field
 		tail := formNames.trimLeft(rest)
-		f.what, rest = contents[rest[:len(rest)-len(tail)]], tail
+		f.what, rest = content(slices.Index(contents, rest[:len(rest)-len(tail)])), tail //nolint:gosec // a few
 		rest, f.late = strings.CutPrefix(rest, "*")
 		rest, f.word = strings.CutPrefix(rest, "^")
 		if rest, more = strings.CutPrefix(rest, "~"); more {
@@ -72,14 +76,10 @@ func formOf(pattern string) (p form) {
 	return p
 }
 
-var formNames, suffixMarks = smallLetters | marksOf("_"), smallLetters | marksOf(".|>]A")
-
 // needs is what each such field holds.
 func (p *field) needs() (m marks) {
-	for i, suffix := range p.suffix {
-		if m &= marksOf(suffix); i == 0 {
-			m = marksOf(suffix)
-		}
+	if len(p.suffix) == 1 {
+		m = marksOf(p.suffix[0])
 	}
 	switch p.what {
 	case lineField, columnField, numberField:
@@ -135,8 +135,6 @@ func (p *form) read(s string, f *Frame, m *mark) bool {
 	return s == ""
 }
 
-var notInWord = marksOf(" \t\"'=(){}[]")
-
 // read reads the value of a field.
 func (p *field) read(value string, f *Frame, m *mark) (ok bool) {
 	ok = true
@@ -171,7 +169,7 @@ func (p *field) read(value string, f *Frame, m *mark) (ok bool) {
 	case messageField:
 		m.message = value
 	}
-	return ok && (p.suffix == nil || endsWithAny(value, p.suffix)) && (!p.word || value != "" && !notInWord.occursIn(value))
+	return ok && (p.suffix == nil || endsWithAny(value, p.suffix...)) && (!p.word || value != "" && !notInWord.occursIn(value))
 }
 
 // frame reads the call in a line of this form.
@@ -208,16 +206,18 @@ type markForm struct {
 	form
 }
 
+// namedForm is a form of what has a name.
+type namedForm struct {
+	name string
+	form
+}
+
 // markIn is the mark in a line of any of these forms.
 func markIn(l line, forms []markForm) mark {
+	var f Frame // of places, which do not count
 	for i := range forms {
-		p := &forms[i]
-		if p.needs&^l.has != 0 || !strings.HasPrefix(l.string, p.begin) {
-			continue
-		}
-		var f Frame // of places, which do not count
 		var m mark
-		if p.read(l.string, &f, &m) {
+		if p := &forms[i]; p.needs&^l.has == 0 && p.read(l.string, &f, &m) {
 			return mark{p.kind, m.typ, m.message}
 		}
 	}

@@ -1,6 +1,9 @@
 package trace
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and "\t/path/f.go:12 +0x1d". Senders send them
 // together, apart, or on one line.
@@ -8,10 +11,8 @@ import "strings"
 func goFrame(l line, f *Frame) bool {
 	*f = Frame{}
 	s := strings.TrimSpace(l.string)
-	if l.has&numbered != 0 {
-		if i := strings.Index(s, ".go:"); i > 0 {
-			return goPlace(s, i, f)
-		}
+	if i := strings.Index(s, ".go:"); l.has&numbered != 0 && i > 0 {
+		return goPlace(s, i, f)
 	}
 	if call, ok := strings.CutPrefix(s, "created by "); ok {
 		f.Module = goCreator
@@ -20,8 +21,6 @@ func goFrame(l line, f *Frame) bool {
 	}
 	return quotedCall(l.string, f) || l.has&notInCallMarks == 0 && goCall(s, f)
 }
-
-const goCreator = "created by"
 
 // goPlace reads "/path/f.go:12 +0x1d", with or without the call before it. i is the index of ".go:".
 func goPlace(s string, i int, f *Frame) bool {
@@ -43,18 +42,15 @@ func goPlace(s string, i int, f *Frame) bool {
 func quotedCall(line string, f *Frame) bool {
 	line, indented := strings.CutPrefix(line, "\t")
 	name, _, ok := strings.Cut(line, ": ")
-	if !indented || !ok || name == "" || notInGo.occursIn(name) || strings.IndexByte(name, '/') >= 0 {
-		return false
-	}
 	f.Module, f.Function = goQuoted, name
-	return true
+	return indented && ok && name != "" && !notInGo.occursIn(name) && strings.IndexByte(name, '/') < 0
 }
 
-// goQuoted stands for an unprinted package.
-const goQuoted = "?"
-
-// notInCall is in no call with its arguments.
-const notInCall = "@:'\"`<>=#$;\\"
+const (
+	goCreator = "created by"
+	goQuoted  = "?"              // stands for an unprinted package
+	notInCall = "@:'\"`<>=#$;\\" // is in no call with its arguments
+)
 
 // notInGo is in no name of a function, and inGoArgs all that is printed between
 // parentheses: words in hexadecimal, braces, dots.
@@ -78,21 +74,13 @@ func goCall(s string, f *Frame) bool {
 		return !bare
 	}
 	slash := strings.LastIndexByte(name, '/')
-	var ok bool
-	f.Module, f.Function, ok = strings.Cut(name[slash+1:], ".")
-	if !ok || f.Module == "" || f.Function == "" || notInGo.occursIn(name) {
+	f.Module, f.Function, _ = strings.Cut(name[slash+1:], ".")
+	if f.Module == "" || f.Function == "" || notInGo.occursIn(name) {
 		return false
 	}
 	f.Module = name[:slash+1+len(f.Module)]
-	return !bare || isBareGoCall(f, slash)
-}
-
-// isBareGoCall decides on a name without arguments: it must look like Go and like nothing else.
-func isBareGoCall(f *Frame, slash int) bool {
-	if strings.HasSuffix(f.Function, ".") || strings.IndexByte(f.Function, '/') >= 0 {
-		return false
-	}
-	return f.Module == "main" || slash > 0 || strings.Contains(f.Function, "(*") || goStandard[f.Module]
+	// A name without arguments must look like Go and like nothing else.
+	return !bare || !strings.HasSuffix(name, ".") && (f.Module == "main" || slash > 0 || strings.Contains(name, "(*") || goStandard[f.Module])
 }
 
 var goMarks = []markForm{
@@ -104,10 +92,13 @@ var goMarks = []markForm{
 }
 
 func goInApp(f *Frame) bool {
-	if f.Module == goCreator || f.Module == goQuoted && isGoStandardFile(f.File) {
-		return false
+	module := f.Module
+	if module == goQuoted {
+		module, _ = after(f.File, "/src/") // "/usr/local/go/src/runtime/panic.go"
 	}
-	return f.Module == "main" || !isGoModule(f.File) && !goStandard[f.Module[:cutAt(f.Module, 0, '/')]] && !beginsWithAny(f.Module, goLibraries)
+	_, version, _ := strings.Cut(f.File, "@v") // where paths are trimmed: "github.com/acme/shop@v1.2.3/cart.go"
+	return module != goCreator && countDigits(version) == 0 && !goStandard[module[:cutAt(module, 0, '/')]] &&
+		!beginsWithAny(f.Module, "vendor/", "golang.org/x/", "google.golang.org/")
 }
 
 // goOwn takes those calls out of own code that report a panic: a deferred
@@ -123,20 +114,6 @@ func goOwn(frames []Frame) {
 	}
 }
 
-var goLibraries = strings.Fields("vendor/ golang.org/x/ google.golang.org/")
-
-// isGoModule recognizes files of dependencies, also where paths are trimmed: "github.com/acme/shop@v1.2.3/cart.go".
-func isGoModule(path string) bool {
-	_, version, _ := strings.Cut(path, "@v")
-	return countDigits(version) > 0 || strings.Contains(path, "/pkg/mod/") || strings.Contains(path, "/vendor/")
-}
-
-// isGoStandardFile recognizes "/usr/local/go/src/runtime/panic.go".
-func isGoStandardFile(path string) bool {
-	path, ok := after(path, "/src/")
-	return ok && goStandard[path[:cutAt(path, 0, '/')]]
-}
-
 // goIdentity is package and function; closures keep the function that holds them. How a panic travels through the
 // runtime, and who started the goroutine, do not count.
 func goIdentity(dst []byte, f *Frame) []byte {
@@ -150,7 +127,9 @@ func goIdentity(dst []byte, f *Frame) []byte {
 	}
 	for rest := f.Function; rest != ""; {
 		var part string
-		if part, rest = cutGoPart(rest); part != "" && !isGoCounter(part) {
+		part, rest = cutGoPart(rest)
+		stem := decimals.trimRight(part) // of what the compiler counts: "1", "func2", "gowrap1", "deferwrap3"
+		if part != "" && (stem == part || stem != "" && !isOneOf(stem, "func", "gowrap", "deferwrap", "-range")) {
 			dst = append(append(dst, '.'), part...)
 		}
 	}
@@ -160,40 +139,20 @@ func goIdentity(dst []byte, f *Frame) []byte {
 // cutGoPart takes the first part off "(*T[...]).Method.func1": "T", then "Method", then "func1".
 func cutGoPart(s string) (part, rest string) {
 	s = strings.TrimPrefix(s, "(*")
-	end := strings.IndexByte(s, '.')
-	if bracket := strings.IndexByte(s, '['); bracket >= 0 && (end < 0 || bracket < end) {
-		part = s[:bracket]
-		if end = strings.IndexByte(s, ']'); end < 0 {
-			return part, ""
-		}
-		return part, strings.TrimLeft(s[end+1:], ").")
+	end := cutAt(s, 0, '.')
+	if part, arguments, generic := strings.Cut(s[:end], "["); generic {
+		_, rest, _ := strings.Cut(s[len(s)-len(arguments)-len(s[end:]):], "]")
+		return part, strings.TrimLeft(rest, ").")
 	}
-	if end < 0 {
-		return strings.TrimSuffix(strings.TrimSuffix(s, ")"), "-fm"), ""
-	}
-	return strings.TrimSuffix(s[:end], ")"), s[end+1:]
+	return strings.TrimSuffix(strings.TrimSuffix(s[:end], "-fm"), ")"), s[min(end+1, len(s)):]
 }
-
-// isGoCounter recognizes what the compiler counts: "1", "func2", "gowrap1", "deferwrap3".
-func isGoCounter(part string) bool {
-	stem := decimals.trimRight(part)
-	return len(stem) < len(part) && (stem == "" || isOneOf(stem, goCounted))
-}
-
-var goCounted = strings.Fields("func gowrap deferwrap -range")
 
 // appendGoPackage appends an import path without versions: "a/b/v2@v2.1.0/c" is "a/b/c".
 func appendGoPackage(dst []byte, path string) []byte {
-	for path != "" {
-		part, rest, more := strings.Cut(path, "/")
-		part, _, _ = strings.Cut(part, "@")
-		if path = rest; isVersion(part) {
-			continue
-		}
-		dst = append(dst, part...)
-		if more {
-			dst = append(dst, '/')
+	for part := range strings.SplitSeq(path, "/") {
+		if part, _, _ = strings.Cut(part, "@"); !isVersion(part) {
+			dst = append(append(dst, part...), '/')
 		}
 	}
-	return dst
+	return bytes.TrimSuffix(dst, []byte{'/'})
 }

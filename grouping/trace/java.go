@@ -18,51 +18,46 @@ func javaFrame(l line, f *Frame) bool {
 	if end == open || !at && end+1 < len(s) {
 		return false
 	}
-	name := withoutRemarks(s[:open])
+	name := s[:open]
+	if l.has.has('@') || l.has.has('+') {
+		name, _, _ = strings.Cut(name, " + 0x")          // by .NET on Android
+		if _, call, ok := strings.Cut(name, " @ "); ok { // by Cats Effect, behind an operation
+			name = call
+		}
+	}
 	dot := strings.LastIndexByte(name, '.')
 	file, n, numbered := cutNumber(s[open+1 : end])
 	if dot < 1 || !javaPlace(file, numbered, at) || !at && strings.IndexByte(name, ' ') >= 0 {
 		return false
 	}
 	class := name[:dot]
-	if l.has.has('/') {
-		class = withoutLoader(class)
+	if _, inner, ok := cutLast(class, "/"); ok && strings.IndexByte(inner, '.') >= 0 { // "app//a.B", "java.base@17/a.B", but "a/b/C"
+		class = inner
 	}
 	*f = Frame{Module: class, Function: name[dot+1:], File: file, Line: n}
 	return true
-}
-
-// isJavaAlone tells a call from one of JavaScript, whose place has a column.
-func isJavaAlone(f *Frame) bool { return f.Line > 0 && strings.IndexByte(f.File, ':') < 0 }
-
-// withoutRemarks drops "flatMap @ ", an operation that Cats Effect prints, and the " + 0x1c" that .NET adds on Android.
-func withoutRemarks(name string) string {
-	if strings.IndexByte(name, ' ') < 0 {
-		return name
-	}
-	if _, call, ok := strings.Cut(name, " @ "); ok {
-		return call
-	}
-	name, _, _ = strings.Cut(name, " + 0x")
-	return name
 }
 
 // withoutTool drops indentation and what build tools and mails put in front, such as "[exec] [junit] " and "> ".
 func withoutTool(line string) string {
 	s := withoutIndent(line)
 	for s != "" && toolMarks.has(s[0]) {
-		end := 0
 		if s[0] == '[' {
-			if end = strings.IndexByte(s, ']'); end < 0 {
-				break
-			}
+			s = s[cutAt(s, 0, ']'):]
 		}
-		s = withoutIndent(s[end+1:])
+		s = withoutIndent(s[min(1, len(s)):])
 	}
 	return s
 }
 
-var toolMarks = marksOf("[>|")
+var (
+	toolMarks = marksOf("[>|")
+	// nowhere is what Java prints without a file.
+	nowhere = map[string]bool{"Native Method": true, "Unknown Source": true, "SourceFile": true, "<generated>": true, "NO_SOURCE_FILE": true}
+	// The extensions of files that run in a JVM, and those that mostly run elsewhere.
+	javaExtensions, scriptExtensions = wordSet("java kt kts scala groovy clj cljc jsp jruby"), wordSet("rb js")
+	generatedParts                   = strings.Fields("$$ $Proxy$_$$ $ByteBuddy$ $MockitoMock$ $HibernateProxy$ $r8$lambda$")
+)
 
 // javaPlace distinguishes places such as "File.java:12" and "Native Method" from parameters. Without "at" before the
 // call, only the file tells that it is one.
@@ -72,31 +67,11 @@ func javaPlace(file string, numbered, at bool) bool {
 		return false
 	case numbered && at:
 		return file != "" && file[0] != '<'
-	case numbered || !nowhere[file]:
-		return isSourceName(file, at)
+	case !numbered && nowhere[file]:
+		return true
 	}
-	return true
-}
-
-// nowhere is what Java prints without a file.
-var nowhere = map[string]bool{"Native Method": true, "Unknown Source": true, "SourceFile": true, "<generated>": true, "NO_SOURCE_FILE": true}
-
-func isSourceName(file string, at bool) bool {
 	dot := strings.LastIndexByte(file, '.')
 	return dot > 0 && strings.IndexByte(file, ' ') < 0 && (javaExtensions[file[dot+1:]] || at && scriptExtensions[file[dot+1:]])
-}
-
-// The extensions of files that run in a JVM, and those that mostly run elsewhere.
-var javaExtensions, scriptExtensions = wordSet("java kt kts scala groovy clj cljc jsp jruby"), wordSet("rb js")
-
-// withoutLoader drops class loader and module: "app//a.B" and "java.base@17/a.B" are "a.B". Slashes instead of dots
-// ("a/b/C") stay.
-func withoutLoader(class string) string {
-	slash := strings.LastIndexByte(class, '/')
-	if slash < 0 || strings.IndexByte(class[slash:], '.') < 0 {
-		return class
-	}
-	return class[slash+1:]
 }
 
 func javaLine(line string) string { return withoutStackHash(withoutTool(line)) }
@@ -109,18 +84,12 @@ var javaMarks = []markForm{
 	{header, formOf("$_Exception in thread \"$_\" $error")},
 }
 
-func javaMark(l line) mark {
-	typ, message, ok := typeAndMessage(l.string)
-	if !ok || !isErrorName(typ) && !isJavaClass(typ) {
-		return mark{}
-	}
-	return mark{header, typ, message}
-}
+func javaMark(l line) mark { return headerOf(l.string, isJavaClass) }
 
-// isJavaClass recognizes "com.acme.Closed": an error whose name says nothing of errors.
+// isJavaClass recognizes also "com.acme.Closed": an error whose name says nothing of errors.
 func isJavaClass(s string) bool {
 	name := dots.afterLast(s)
-	return strings.Count(s, ".") > 1 && name != "" && isUpper(name[0]) && isLower(s[0])
+	return isErrorName(s) || strings.Count(s, ".") > 1 && name != "" && isUpper(name[0]) && isLower(s[0])
 }
 
 // withoutStackHash drops "<#89e003a6> ", Logstash's number of a trace.
@@ -134,94 +103,37 @@ func withoutStackHash(s string) string {
 // markOf makes the mark of "Type: message".
 func markOf(kind markKind, s string) mark {
 	s = withoutStackHash(s)
-	typ, message, ok := typeAndMessage(s)
-	if !ok {
-		message = strings.TrimSpace(s)
+	if typ, message, ok := typeAndMessage(s); ok {
+		return mark{kind, typ, message}
 	}
-	return mark{kind, typ, message}
+	return mark{kind, "", strings.TrimSpace(s)}
 }
 
 // classHeader reads the line above the frames: "pkg.SomeException: message".
-func classHeader(s string) mark {
-	typ, message, ok := typeAndMessage(s)
-	if !ok || !isErrorName(typ) {
-		return mark{}
+func classHeader(s string) mark { return headerOf(s, isErrorName) }
+
+// headerOf reads it with a type of such a name.
+func headerOf(s string, named func(typ string) bool) mark {
+	if typ, message, ok := typeAndMessage(s); ok && named(typ) {
+		return mark{header, typ, message}
 	}
-	return mark{header, typ, message}
+	return mark{}
 }
 
 // isErrorName reports whether a word looks like an error's class.
-func isErrorName(s string) bool { return endsWithAny(s, errorNames) }
+func isErrorName(s string) bool {
+	return endsWithAny(s, "Error", "Exception", "Failure", "Fault", "Warning", "Interrupt", "Exit")
+}
 
-var errorNames = strings.Fields("Error Exception Failure Fault Warning Interrupt Exit")
-
-func javaInApp(f *Frame) bool { return !javaLibraries.contains(f.Module) }
-
-// javaIdentity is class and method without generated numbers. Frames of reflection, proxies and lambdas do not count.
+// javaIdentity is class and method without generated numbers: "Foo$" of "Foo$1" and "Foo$2". Frames of reflection,
+// proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {
 	found := marksOf(f.Module)
 	name, called := marksOf(f.Function), f.Function
 	if isJavaPlumbing(f, found, name) {
 		return dst
 	}
-	dst = append(appendJavaClass(dst, f.Module, found), '.')
-	if name.has('$') {
-		dst, called = appendLambda(dst, called)
-	}
-	if name.has('0') {
-		return appendUncounted(dst, called)
-	}
-	return append(dst, called...)
-}
-
-// isJavaPlumbing reports whether a frame does not count. What is in its module and in its name tells what is worth a
-// look.
-func isJavaPlumbing(f *Frame, found, name marks) bool {
-	m := f.Module
-	if !f.InApp && beginsWithAny(m, javaInvokers) || f.File == "Unknown Source" && isCallSite(f) {
-		return true
-	}
-	if name.has('$') && (strings.HasPrefix(f.Function, "access$") || strings.HasSuffix(f.Function, "$adapted")) {
-		return true
-	}
-	if found.has('$') && (strings.HasPrefix(m, "$Proxy") || strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")) {
-		return true
-	}
-	if found.has('_') && (strings.HasPrefix(m, "_COROUTINE") || isContainerClass(m)) {
-		return true
-	}
-	return found.has('0') && strings.HasPrefix(m, "crc64") // by .NET on Android
-}
-
-// javaInvokers call methods by reflection.
-var javaInvokers = strings.Fields("sun.reflect. jdk.internal.reflect. java.lang.invoke.")
-
-// isCallSite recognizes the class that Groovy makes of a call, "Cart$total$0.call", and those that Quarkus, Micronaut
-// and OSGi containers use to intercept one.
-func isCallSite(f *Frame) bool {
-	name := dots.afterLast(f.Module)
-	return strings.HasPrefix(f.Function, "call") && strings.IndexByte(f.Module, '$') > 0 || strings.HasPrefix(name, "Proxy") && hasDigit(name) ||
-		endsWithAny(name, interceptors) || strings.Contains(name, "$Definition$")
-}
-
-var interceptors = strings.Fields("_Subclass _ClientProxy")
-
-// isContainerClass recognizes what WebLogic and WebSphere generate around beans: "CartBean_8z8jdz_EOImpl",
-// "EJSRemote0SLCart_1a2b3c4d".
-func isContainerClass(class string) bool {
-	name := dots.afterLast(class)
-	return endsWithAny(name, containerParts) || beginsWithAny(strings.TrimPrefix(name, "_"), containerNames)
-}
-
-var (
-	containerParts = strings.Fields("_EOImpl _ELOImpl _HomeImpl _LocalHomeImpl _MDOImpl _WLSkel _WLStub _Stub _Tie")
-	containerNames = strings.Fields("EJSRemote EJSLocal")
-)
-
-// appendJavaClass appends a class name up to its generated part, without numbers of anonymous classes: "Foo" of
-// "Foo$$EnhancerBySpringCGLIB$$1a2b", "Foo$" of "Foo$1" and "Foo$2".
-func appendJavaClass(dst []byte, class string, found marks) []byte {
-	start := len(dst)
+	start, class := len(dst), f.Module
 	if found.has('$') {
 		class = withoutGenerated(class)
 	}
@@ -235,26 +147,55 @@ func appendJavaClass(dst []byte, class string, found marks) []byte {
 			dst[i] = '.'
 		}
 	}
-	return dst
+	dst = append(dst, '.')
+	if last := strings.LastIndexByte(called, '$'); last > len("lambda$") && strings.HasPrefix(called, "lambda$") {
+		called = called[:last] // the method around it
+	}
+	if name.has('0') {
+		return appendUncounted(dst, called)
+	}
+	return append(dst, called...)
 }
 
-// withoutGenerated cuts off what a class generator appends.
+// isJavaPlumbing reports whether a frame does not count. What is in its module and in its name tells what is worth a
+// look.
+func isJavaPlumbing(f *Frame, found, name marks) bool {
+	m := f.Module
+	return !f.InApp && beginsWithAny(m, "sun.reflect.", "jdk.internal.reflect.", "java.lang.invoke.") || f.File == "Unknown Source" && isCallSite(f) ||
+		name.has('$') && (strings.HasPrefix(f.Function, "access$") || strings.HasSuffix(f.Function, "$adapted")) ||
+		found.has('$') && (strings.HasPrefix(m, "$Proxy") || strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")) ||
+		found.has('_') && (strings.HasPrefix(m, "_COROUTINE") || isContainerClass(m)) ||
+		found.has('0') && strings.HasPrefix(m, "crc64") // by .NET on Android
+}
+
+// isCallSite recognizes the class that Groovy makes of a call, "Cart$total$0.call", and those that Quarkus, Micronaut
+// and OSGi containers use to intercept one.
+func isCallSite(f *Frame) bool {
+	name := dots.afterLast(f.Module)
+	return strings.HasPrefix(f.Function, "call") && strings.IndexByte(f.Module, '$') > 0 || strings.HasPrefix(name, "Proxy") && hasDigit(name) ||
+		endsWithAny(name, "_Subclass", "_ClientProxy") || strings.Contains(name, "$Definition$")
+}
+
+// isContainerClass recognizes what WebLogic and WebSphere generate around beans: "CartBean_8z8jdz_EOImpl",
+// "EJSRemote0SLCart_1a2b3c4d".
+func isContainerClass(class string) bool {
+	name := dots.afterLast(class)
+	return endsWithAny(name, "_EOImpl", "_ELOImpl", "_HomeImpl", "_LocalHomeImpl", "_MDOImpl", "_WLSkel", "_WLStub", "_Stub", "_Tie") ||
+		beginsWithAny(strings.TrimPrefix(name, "_"), "EJSRemote", "EJSLocal")
+}
+
+// withoutGenerated cuts off what a class generator appends: "Foo" of "Foo$$EnhancerBySpringCGLIB$$1a2b".
 func withoutGenerated(class string) string {
 	for i := strings.IndexByte(class, '$'); i >= 0 && i < len(class); i++ {
-		if class[i] == '$' && i > 0 && beginsWithAny(class[i:], generatedParts) {
+		if class[i] == '$' && i > 0 && beginsWithAny(class[i:], generatedParts...) {
 			return class[:i]
 		}
 	}
 	return class
 }
 
-var generatedParts = strings.Fields("$$ $Proxy$_$$ $ByteBuddy$ $MockitoMock$ $HibernateProxy$ $r8$lambda$")
-
 // appendUncounted appends s without counters of compilers and generators.
 func appendUncounted(dst []byte, s string) []byte {
-	if !hasDigit(s) {
-		return append(dst, s...)
-	}
 	for i := 0; i < len(s); {
 		end := i + countDigits(s[i:])
 		if end > i && end-i < minInnerNumber && !isJavaCounted(s[:i]) {
@@ -269,18 +210,6 @@ func appendUncounted(dst []byte, s string) []byte {
 
 // isJavaCounted reports whether a number after s is a counter, as in "$Proxy12", "GeneratedMethodAccessor12",
 // "_closure2", "lambda-3", "CodegenStage3" and "jdk.proxy2", and after "$" and "__".
-func isJavaCounted(s string) bool { return endsWithAny(s, javaCounted) }
-
-var javaCounted = strings.Fields("$ __ Proxy Accessor _closure lambda- _aroundBody AjcClosure CodegenStage jdk.proxy Script")
-
-// appendLambda begins the name of a lambda, which is named by the method around it.
-func appendLambda(dst []byte, name string) ([]byte, string) {
-	rest, ok := strings.CutPrefix(name, "lambda$")
-	if !ok {
-		return dst, name
-	}
-	if i := strings.LastIndexByte(rest, '$'); i > 0 {
-		rest = rest[:i]
-	}
-	return append(dst, "lambda$"...), rest
+func isJavaCounted(s string) bool {
+	return endsWithAny(s, "$", "__", "Proxy", "Accessor", "_closure", "lambda-", "_aroundBody", "AjcClosure", "CodegenStage", "jdk.proxy", "Script")
 }

@@ -43,7 +43,7 @@ func scriptPlace(place string, f *Frame) (ok bool) {
 		return true
 	}
 	if f.File, f.Line, f.Column, ok = cutPosition(place); !ok {
-		return f.Function != "" && (place == "<anonymous>" || place == "native" || beginsWithAny(place, placesWithoutLine))
+		return f.Function != "" && (place == "<anonymous>" || place == "native" || beginsWithAny(place, "index ", "wasm://"))
 	}
 	called := f.Function != "" && (strings.Contains(f.File, "://") || strings.HasSuffix(f.File, ".sol")) // Hardhat has no columns
 	if containsAny(f.File, evaluated) {
@@ -52,26 +52,30 @@ func scriptPlace(place string, f *Frame) (ok bool) {
 	return f.File != "" && (f.Column > 0 || called)
 }
 
-var placesWithoutLine = []string{"index ", "wasm://"}
+const (
+	// evalCode is the file of code that was evaluated. Not all engines print where: Chrome has
+	// "eval at f (url:1:2), <anonymous>:1:2", Firefox "url line 3 > eval:1:2", Edge "eval code:1:2".
+	evalCode  = "eval code"
+	asyncCall = "async " // begins a function that awaited the call above
+)
 
-// evalCode is the file of code that was evaluated. Not all engines print where: Chrome has
-// "eval at f (url:1:2), <anonymous>:1:2", Firefox "url line 3 > eval:1:2", Edge "eval code:1:2".
-const evalCode = "eval code"
-
-var evaluated = partsOf("eval at ", " > eval", " > Function")
+var (
+	evaluated        = partsOf("eval at ", " > eval", " > Function")
+	builtNames       = partsOf(".min.", "bundle", "chunk") // of scripts that a bundler wrote, as are those with a hash in their name
+	scriptBreaks     = marksOf("./")                       // in front of the last part of a name
+	scriptWords      = wordSet("Object Function Module module exports prototype anonymous eval window self")
+	javascriptEngine = wordSet("EvalError InternalError RangeError ReferenceError SyntaxError TypeError URIError") // the errors that engines throw
+)
 
 func geckoFrame(s string, f *Frame) bool {
 	if name, ok := strings.CutSuffix(s, "@[native code]"); ok {
 		f.Function, f.File = name, "[native code]"
 		return isGeckoName(name)
 	}
-	scheme := strings.Index(s, "://")
-	at := strings.LastIndexByte(s[:max(scheme, 0)], '@') // names and URLs may have others
-	if scheme < 0 {
-		at = strings.LastIndexByte(s, '@')
-	}
+	before, _, scheme := strings.Cut(s, "://")
+	at := strings.LastIndexByte(before, '@') // names and URLs may have others
 	f.Function = s[:max(at, 0)]
-	if at < 0 && scheme < 0 || !scriptPlace(s[at+1:], f) || f.Column == 0 && !isWasm(withoutQuery(f.File)) { // Node prints where it threw without a column
+	if at < 0 && !scheme || !scriptPlace(s[at+1:], f) || f.Column == 0 && !isWasm(withoutQuery(f.File)) { // Node prints where it threw without a column
 		return false
 	}
 	return isGeckoName(f.Function) && (f.File == evalCode || strings.IndexByte(f.File, ' ') < 0)
@@ -79,13 +83,9 @@ func geckoFrame(s string, f *Frame) bool {
 
 // isGeckoName distinguishes "global code" and "get total" from a text that holds an "@".
 func isGeckoName(name string) bool {
-	return strings.IndexByte(name, ' ') < 0 || strings.Count(name, " ") == 1 && (beginsWithAny(name, geckoWords) || strings.IndexByte(name, '*') > 0)
+	return strings.IndexByte(name, ' ') < 0 || strings.Count(name, " ") == 1 &&
+		(beginsWithAny(name, "global", "module", "eval", "async", "get", "set", "static") || strings.IndexByte(name, '*') > 0)
 }
-
-var geckoWords = strings.Fields("global module eval async get set static")
-
-// asyncCall begins a function that awaited the call above.
-const asyncCall = "async "
 
 // cutAsync takes off that a function was resumed: "async f", "async*f", "setTimeout handler*f".
 func cutAsync(name string) (called string, async bool) {
@@ -126,23 +126,21 @@ var javascriptPlaces = []form{formOf("$place~js|ts|sx").checked(func(f *Frame) b
 })}
 
 func javascriptInApp(f *Frame) bool {
-	return !inEngine(f.File) && !containsAny(f.File, scriptLibraries) && !beginsWithAny(baseName(withoutQuery(f.File)), pageLibraries) &&
+	script := baseName(withoutQuery(f.File)) // of libraries that pages load separately:
+	return !inEngine(f.File) && !containsAny(f.File, scriptLibraries) &&
+		!beginsWithAny(script, "react-dom", "react.", "jquery", "angular", "vue.", "zone.js", "lodash", "polyfill", "vendor", "framework-") &&
 		f.Function != "__webpack_require__"
 }
 
 // inEngine reports whether a call is in no file that somebody wrote for the program.
 func inEngine(file string) bool {
-	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime) ||
-		len(file) <= maxCore && nodeCore[file]
+	return file == "" || file == evalCode || file == "native" || file[0] == '<' || file[0] == '[' || beginsWithAny(file, javascriptRuntime...) ||
+		len(file) <= len("_stream_readable.js") && nodeCore[file]
 }
-
-// maxCore is the length of the longest name of nodeCore.
-const maxCore = len("_stream_readable.js")
 
 var (
 	javascriptRuntime = append(strings.Fields("node: internal/ ext: deno: bun: https://deno.land/"), "index ")
 	scriptLibraries   = partsOf("node_modules", "-extension://", "webpack/bootstrap", "webpack/runtime", "webpack/startup", "webpack/universalModuleDefinition")
-	pageLibraries     = strings.Fields("react-dom react. jquery angular vue. zone.js lodash polyfill vendor framework-") // that pages load separately
 )
 
 // javascriptIdentity is the file without hashes and the function without its receiver, which not all engines print.
@@ -155,20 +153,27 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 		return dst
 	}
 	if pkg, ok := after(f.File, "/node_modules/"); ok && pkg != "" {
-		dst = appendPackage(dst, pkg)
+		end := cutAt(pkg, 0, '/')
+		if pkg[0] == '@' && end < len(pkg) { // a scope
+			end = cutAt(pkg, end+1, '/')
+		}
+		dst = append(append(dst, pkg[:end]...), '/')
 	}
 	path := withoutQuery(f.File)
-	name, remote := len(dst), isRemote(path)
+	name, script, remote := len(dst), baseName(path), isRemote(path)
 	dst = appendScriptFile(dst, path, remote)
 	file := len(dst)
 	dst = append(dst, ':')
 	if isWasm(path) {
-		return appendNative(dst, withoutRustHash(withoutWasmModule(called)))
+		if _, inModule, ok := strings.Cut(called, ".wasm."); ok { // V8 prints "shop.wasm.total"
+			called = inModule
+		}
+		return appendNative(dst, withoutRustHash(called))
 	}
 	if !remote || !async {
-		dst = appendScriptName(dst, called, isBuilt(baseName(path), file-name) || remote)
+		dst = appendScriptName(dst, called, remote || file-name < len(script) || containsAny(script, builtNames))
 	}
-	if len(dst) == file+1 && !hasStem(dst[start:file]) {
+	if len(dst) == file+1 && (file == start || dst[start] == '.') {
 		return dst[:start]
 	}
 	return dst
@@ -183,14 +188,6 @@ func isWasm(path string) bool {
 	return strings.HasPrefix(path, "wasm://") || strings.HasSuffix(path, ".wasm")
 }
 
-// withoutWasmModule drops the module that V8 prints before a function: "shop.wasm.total".
-func withoutWasmModule(name string) string {
-	if _, rest, ok := strings.Cut(name, ".wasm."); ok {
-		return rest
-	}
-	return name
-}
-
 // isRemote reports whether a browser loaded the script.
 func isRemote(path string) bool {
 	return strings.Contains(path, "://") && !strings.HasPrefix(path, "file:")
@@ -199,13 +196,14 @@ func isRemote(path string) bool {
 // appendScriptFile appends a script's name without hashes; nothing for a page that holds scripts.
 func appendScriptFile(dst []byte, path string, remote bool) []byte {
 	name := baseName(path)
-	if stem, extension, ok := cutChunkHash(name); ok {
-		return append(append(append(dst, stem...), '.'), extension...)
+	stem, extension, _ := strings.Cut(name, "._.") // "cart_tsx_3f2a1b9c._.js" of Turbopack
+	if stem, hash, _ := cutLast(stem, "_"); extension != "" && isHexWord(hash, minPlainHexID) {
+		return append(append(append(dst, strings.TrimRight(stem, "_")...), '.'), extension...)
 	}
 	dot := strings.LastIndexByte(name, '.')
 	switch {
-	case remote && dot < 0, isPageScript(name):
-		return dst
+	case remote && dot < 0, name == "(index)", strings.HasPrefix(name, "VM") && allDigits(name[len("VM"):]):
+		return dst // Chrome's names of scripts within a page, and of those without a name
 	case remote:
 		return append(appendFileName(dst, withoutBuildHash(name[:dot])), name[dot:]...)
 	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isMixed(name[dot-chunkHash:dot], "_-"):
@@ -214,34 +212,8 @@ func appendScriptFile(dst []byte, path string, remote bool) []byte {
 	return appendFileName(dst, path)
 }
 
-// isPageScript recognizes Chrome's names of scripts within a page, "(index)", and of those without a name, "VM123".
-func isPageScript(name string) bool {
-	number, ok := strings.CutPrefix(name, "VM")
-	return name == "(index)" || ok && allDigits(number)
-}
-
-// chunkHash is the length of the hash that Vite, Rollup and esbuild put before the extension.
-const chunkHash = 8
-
-// appendPackage appends the name of an npm package, with its scope.
-func appendPackage(dst []byte, path string) []byte {
-	end := cutAt(path, 0, '/')
-	if path[0] == '@' && end < len(path) {
-		end = cutAt(path, end+1, '/')
-	}
-	return append(append(dst, path[:end]...), '/')
-}
-
-// isBuilt reports whether a bundler wrote the file, so that short names are minified. left is the length of its name
-// without hashes.
-func isBuilt(name string, left int) bool {
-	return left < len(name) || containsAny(name, builtNames)
-}
-
-var builtNames = partsOf(".min.", "bundle", "chunk")
-
 // appendScriptName appends the last part of "Object.Foo.bar", which every engine prints; nothing for "bar/<", an
-// anonymous function in bar.
+// anonymous function in bar, nor for short names in built scripts, which are minified.
 func appendScriptName(dst []byte, name string, built bool) []byte {
 	if strings.Contains(name, "./") { // the function that webpack makes of a file: "Module../src/cart.js"
 		return dst
@@ -260,15 +232,7 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 	return append(dst, last...)
 }
 
-// scriptBreaks are in front of the last part of a name.
-var scriptBreaks = marksOf("./")
-
 func isScriptName(part string) bool {
 	counted := strings.HasPrefix(part, "_callee") && strings.HasSuffix(part, "$") // by Babel
 	return part != "" && part[0] != '<' && !counted && !scriptWords[part] && !strings.HasSuffix(part, " code") && part != "Anonymous function"
 }
-
-var scriptWords = wordSet("Object Function Module module exports prototype anonymous eval window self")
-
-// javascriptEngine are the errors that engines throw.
-var javascriptEngine = wordSet("EvalError InternalError RangeError ReferenceError SyntaxError TypeError URIError")

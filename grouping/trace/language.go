@@ -30,39 +30,31 @@ const (
 // runtime is how a language names things, in whatever form they are printed.
 type runtime struct {
 	language Language
-	// inApp distinguishes the sender's own code from libraries.
-	inApp func(f *Frame) bool
-	// home is the part of a module's name that its vendor chose; nil where paths distinguish own code.
-	home func(module string) string
-	// own corrects inApp for all frames of an exception, the innermost first; nil where inApp suffices.
-	own func(frames []Frame)
-	// identity appends what names the frame in every occurrence; nothing where the frame does not count.
-	identity func(dst []byte, f *Frame) []byte
-	// named corrects type and message of an exception; nil where nothing is to be.
-	named func(s *Span)
+	folders  []string                          // that hold libraries
+	inApp    func(f *Frame) bool               // distinguishes own code from libraries in other folders; nil: all is own there
+	home     func(module string) string        // the part of a module's name that its vendor chose; nil where paths distinguish own code
+	own      func(frames []Frame)              // corrects inApp for an exception's frames, the innermost first; nil: inApp suffices
+	identity func(dst []byte, f *Frame) []byte // appends what names a frame in every occurrence; nothing if it does not count
+	named    func(s *Span)                     // corrects type and message of an exception; nil: nothing is to be
+}
+
+// isOwn reports whether a call is the sender's own.
+func (r *runtime) isOwn(f *Frame) bool {
+	return (r.inApp == nil || r.inApp(f)) && (len(r.folders) == 0 || f.File == "" || !isBelow(f.File, r.folders...))
 }
 
 // syntax is how a runtime prints traces. Its functions get lines without line breaks.
 type syntax struct {
 	*runtime
-	// forms are those of calls. A call with a file and no function belongs to the line before it.
-	forms []form
-	// bare drops what may be before a call; nil where nothing is to be.
-	bare func(line string) string
-	// other reads calls that have no form; nil where all have. signs tell which lines may be such calls.
-	other func(l line, f *Frame) bool
-	signs []sign
-	// clean prepares a line for marks and mark. nil: it is trimmed.
-	clean func(line string) string
-	// marks are the forms of lines that begin or end exceptions.
-	marks []markForm
-	// mark recognizes other such lines; nil where there are none.
-	mark func(l line) mark
-	// opens reads frames that begin an exception and name it; nil where none does.
-	opens func(l line) mark
-	// places are forms with the file of a syntax error, or of an error without calls; none where it is printed as a
-	// frame.
-	places []form
+	forms  []form                      // of calls; one with a file and no function belongs to the line before it
+	bare   func(line string) string    // drops what may be before a call; nil: nothing is to be
+	other  func(l line, f *Frame) bool // reads calls that have no form; nil: all have
+	signs  []sign                      // of the lines that may be such calls
+	clean  func(line string) string    // prepares a line for marks and mark; nil: it is trimmed
+	marks  []markForm                  // of lines that begin or end exceptions
+	mark   func(l line) mark           // recognizes other such lines; nil: there are none
+	opens  func(l line) mark           // reads frames that begin an exception and name it; nil: none does
+	places []form                      // with the file of a syntax error, or of an error without calls; none: it is printed as a frame
 	layout
 }
 
@@ -73,7 +65,6 @@ const (
 	twoLines   layout = 1 << iota // a call's place has its own line
 	placeFirst                    // the call is below its place
 	crashLast                     // the innermost call is printed last
-	callless                      // errors without calls are recognized by their place
 )
 
 func (l layout) has(one layout) bool { return l&one != 0 }
@@ -131,15 +122,17 @@ func asIs(line string) string { return line }
 
 // The languages of syntaxes.
 var (
-	javaRuntime    = runtime{language: Java, inApp: javaInApp, home: javaHome, identity: javaIdentity}
-	scriptRuntime  = runtime{language: JavaScript, inApp: javascriptInApp, identity: javascriptIdentity}
-	pythonRuntime  = runtime{language: Python, inApp: pythonInApp, identity: pythonIdentity}
-	goRuntime      = runtime{language: Go, inApp: goInApp, own: goOwn, identity: goIdentity}
-	dotnetRuntime  = runtime{language: DotNet, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity}
-	rubyRuntime    = runtime{language: Ruby, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity}
+	javaRuntime   = runtime{language: Java, inApp: func(f *Frame) bool { return !javaLibraries.contains(f.Module) }, home: javaHome, identity: javaIdentity}
+	scriptRuntime = runtime{language: JavaScript, inApp: javascriptInApp, identity: javascriptIdentity}
+	pythonRuntime = runtime{language: Python, folders: pythonPackages, inApp: pythonInApp, identity: pythonIdentity}
+	goRuntime     = runtime{language: Go, folders: strings.Fields("/pkg/mod/ /vendor/"), inApp: goInApp, own: goOwn, identity: goIdentity}
+	dotnetRuntime = runtime{language: DotNet, identity: dotnetIdentity,
+		home:  func(class string) string { return class[:max(strings.IndexByte(class, '.'), 0)] },
+		inApp: func(f *Frame) bool { return f.Module != "" && !dotnetLibraries.contains(f.Module) }}
+	rubyRuntime    = runtime{language: Ruby, folders: rubyFolders, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity}
 	phpRuntime     = runtime{language: PHP, inApp: phpInApp, own: phpOwn, identity: phpIdentity}
-	laravelRuntime = runtime{language: PHP, inApp: collisionInApp, identity: collisionIdentity}
-	rustRuntime    = runtime{language: Rust, inApp: rustInApp, identity: rustIdentity}
+	laravelRuntime = runtime{language: PHP, folders: phpFolders, inApp: collisionInApp, identity: collisionIdentity}
+	rustRuntime    = runtime{language: Rust, folders: strings.Fields("/rustc/ /.cargo/ /cargo/registry/"), inApp: rustInApp, identity: rustIdentity}
 	dartRuntime    = runtime{language: Dart, inApp: dartInApp, identity: dartIdentity, named: dartSpan}
 	nativeRuntime  = runtime{language: Native, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity}
 	reportRuntime  = runtime{language: Unknown, inApp: unknownInApp, own: unknownOwn, identity: unknownIdentity}
@@ -167,11 +160,10 @@ var syntaxes = [...]syntax{
 	{runtime: &phpRuntime, forms: phpForms, mark: phpMark, places: phpPlaces},
 	{runtime: &phpRuntime, forms: xdebugForms, mark: phpMark, layout: crashLast},
 	{runtime: &laravelRuntime, forms: collisionForms, mark: collisionMark, layout: placeFirst},
-	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, places: rustPlaces, layout: callless | twoLines},
+	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, places: rustPlaces, layout: twoLines},
 	{runtime: &dartRuntime, forms: dartForms, marks: dartMarks, mark: dartMark},
 	{runtime: &beamRuntime, forms: beamForms, marks: beamMarks},
-	{runtime: &shellRuntime, other: powershellFrame, signs: []sign{{needs: ".ps1:1", last: "1"}, {needs: ", : 1", last: "1"}},
-		marks: powershellMarks},
+	{runtime: &shellRuntime, forms: powershellForms, marks: powershellMarks},
 	{runtime: &perlRuntime, forms: perlForms, marks: perlMarks},
 	{runtime: &luaRuntime, forms: luaForms, clean: asIs, marks: luaMarks},
 	{runtime: &juliaRuntime, forms: juliaForms, marks: juliaMarks, layout: twoLines},

@@ -42,11 +42,8 @@ const MaxPlaces = 200
 
 // Places are where the calls of scripts are that may have been built.
 func (c *chain) Places() (places []Place) {
-	if c.syntax.language != JavaScript {
-		return nil
-	}
 	for i := range c.frames {
-		if f := &c.frames[i]; f.isScript() && len(places) < MaxPlaces {
+		if f := &c.frames[i]; c.syntax.language == JavaScript && f.isScript() && len(places) < MaxPlaces {
 			places = append(places, f.place())
 		}
 	}

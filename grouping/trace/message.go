@@ -33,16 +33,12 @@ func (m *Message) Read(message string, most int) {
 	m.text, m.words, m.known = m.text[:0], m.words[:0], m.known[:0]
 	s, last := FirstLine(message), ""
 	for tokens := 0; s != "" && len(m.words) < most && tokens < maxTokens; tokens++ {
-		before := s
-		var token string
-		var found marks
-		token, s, found = cutToken(s)
+		token, rest, found := cutToken(s)
 		start := len(m.text)
-		switch {
-		case token != "":
+		if s = rest; token != "" {
 			m.text = appendToken(m.text, token, last, found)
 			last = token
-		case len(s) < len(before) && leadingSpace(before) < len(before):
+		} else {
 			m.text = append(m.text, Value...)
 		}
 		m.add(start)
@@ -118,7 +114,15 @@ func Context(family uint64, before, next []byte, words int) uint64 {
 // Value is the word that stands for whatever varies.
 const Value = " *"
 
-var star = []byte(Value)
+var (
+	star                = []byte(Value)
+	valueEnds, wordEnds = marksOf(".,;:!?()[]{}<>|"), marksOf(".,;:!?()[]{}<>|-")
+	tokenEnds, quotes   = marksOf(" \t\"`'"), marksOf("\"'`“")              // that may end a token; with which quoted text may begin
+	stateClasses        = wordSet("08 21 22 23 25 28 40 42 53 54 55 57 58") // the classes of SQLSTATEs that are numbers
+	codeLabels          = wordSet("E ORA PLS TNS SQL ERR TS CS")
+	inClassName         = smallLetters | marksOf("A_$")
+	valueMarks          = marksOf("0@\\") // in values only
+)
 
 func isStar(word []byte) bool { return string(word) == Value }
 
@@ -148,17 +152,9 @@ func (m *Message) AppendWords(dst []byte, most int) []byte {
 	return dst
 }
 
-var valueEnds, wordEnds = marksOf(".,;:!?()[]{}<>|"), marksOf(".,;:!?()[]{}<>|-")
-
-// Bytes that may end a token, and those with which quoted text may begin.
-var tokenEnds, quotes = marksOf(" \t\"`'"), marksOf("\"'`“")
-
 // cutToken takes the next blank-separated token off s, and tells what is in it. Quoted text is a value, and skipped.
 func cutToken(s string) (token, rest string, found marks) {
 	s = s[leadingSpace(s):]
-	if s == "" {
-		return "", "", 0
-	}
 	if quotes.has(s[0]) {
 		if rest, quoted := cutQuoted(s); quoted {
 			return "", rest, 0
@@ -166,13 +162,8 @@ func cutToken(s string) (token, rest string, found marks) {
 	}
 	for i := range len(s) {
 		kind := kinds[s[i]]
-		if kind&tokenEnds != 0 {
-			switch c := s[i]; {
-			case c == ' ' || c == '\t':
-				return s[:i], s[i+1:], found
-			case c != '\'' || !isAlpha(s[i-1]) && s[i-1] < utf8.RuneSelf:
-				return s[:i], s[i:], found
-			}
+		if kind&tokenEnds != 0 && (s[i] != '\'' || !isAlpha(s[i-1]) && s[i-1] < utf8.RuneSelf) { // "can't"
+			return s[:i], s[i:], found
 		}
 		found |= kind
 	}
@@ -204,8 +195,8 @@ func appendToken(dst []byte, token, last string, found marks) []byte {
 			continue
 		}
 		dst = append(appendLower(append(dst, ' '), name), between...)
-		if announcesCode(name) && (isCodeNumber(rest) || isConstant(valueEnds.trim(rest))) {
-			return append(dst, valueEnds.trim(rest)...)
+		if code := valueEnds.trim(rest); announcesCode(name) && (isCodeNumber(rest) || len(code) > 3 && isUpperWord(code)) { // "ECONNREFUSED"
+			return append(dst, code...)
 		}
 		return append(dst, '*')
 	}
@@ -221,17 +212,14 @@ func appendToken(dst []byte, token, last string, found marks) []byte {
 	return appendLower(append(dst, ' '), word)
 }
 
-// codeWords announce a number that tells errors apart: "exit status 2", "HTTP 404", "errno=13", "os error 2".
-var codeWords = strings.Fields("status code statuscode errno error exit exited http http/1.1 http/2 signal sqlstate returned responded answered")
-
-func announcesCode(word string) bool { return isOneOf(wordEnds.trim(word), codeWords) }
-
-func isOneOf(s string, names []string) bool {
-	return slices.ContainsFunc(names, func(one string) bool { return strings.EqualFold(s, one) })
+func announcesCode(word string) bool {
+	return isOneOf(wordEnds.trim(word), "status", "code", "statuscode", "errno", "error", "exit", "exited", "http", "http/1.1", "http/2",
+		"signal", "sqlstate", "returned", "responded", "answered")
 }
 
-// isConstant recognizes "ECONNREFUSED".
-func isConstant(s string) bool { return len(s) > 3 && isUpperWord(s) }
+func isOneOf(s string, names ...string) bool {
+	return slices.ContainsFunc(names, func(one string) bool { return strings.EqualFold(s, one) })
+}
 
 // Bounds of codes.
 const (
@@ -253,18 +241,12 @@ func isCodeNumber(token string) bool {
 	return isSystemStatus(digits) || len(digits) == stateCode && isUpperWord(decimals.trim(digits))
 }
 
-// stateClasses are the classes of SQLSTATEs that are numbers.
-var stateClasses = wordSet("08 21 22 23 25 28 40 42 53 54 55 57 58")
-
 // isErrorCode recognizes codes that need no word before them: "ORA-00942", "E11000", "0xC0000005" of Windows.
 func isErrorCode(token string) bool {
 	word := valueEnds.trim(token)
 	label := decimals.trimRight(word)
-	return isSystemStatus(word) || len(label) < len(word) && len(word) <= statusCode && isOneOf(strings.TrimRight(label, "-_"), codeLabels) &&
-		isUpperWord(strings.TrimRight(label, "-_"))
+	return isSystemStatus(word) || len(label) < len(word) && len(word) <= statusCode && codeLabels[strings.TrimRight(label, "-_")]
 }
-
-var codeLabels = strings.Fields("E ORA PLS TNS SQL ERR TS CS")
 
 // isSystemStatus recognizes NTSTATUS and HRESULT: eight digits, of which the first says that something failed.
 func isSystemStatus(s string) bool {
@@ -273,8 +255,7 @@ func isSystemStatus(s string) bool {
 }
 
 func appendLower(dst []byte, s string) []byte {
-	for i := range len(s) {
-		c := s[i]
+	for _, c := range []byte(s) {
 		if isUpper(c) {
 			c |= 0x20
 		}
@@ -287,15 +268,12 @@ func appendLower(dst []byte, s string) []byte {
 func isClassName(s string) bool {
 	dot := strings.LastIndexByte(s, '.')
 	name := s[dot+1:]
-	if name == "" || !isUpper(name[0]) {
+	if name == "" || !isUpper(name[0]) || marksOf(name)&^inClassName != 0 {
 		return false
 	}
 	rises := dot > 0
-	for i := 1; i < len(name); i++ {
-		if !isAlpha(name[i]) && name[i] != '_' && name[i] != '$' {
-			return false
-		}
-		rises = rises || isUpper(name[i]) && isLower(name[i-1])
+	for i := 1; i < len(name) && !rises; i++ {
+		rises = isRise(name, i)
 	}
 	return rises
 }
@@ -310,12 +288,9 @@ func isValue(token string, found marks) bool {
 		return false
 	}
 	token = valueEnds.trim(token)
-	if found.has('/') && (strings.HasPrefix(token, "/") || strings.HasPrefix(token, "~/") || strings.Contains(token, "://") || strings.Count(token, "/") > 1) {
+	if found.has('/') && (strings.HasPrefix(strings.TrimPrefix(token, "~"), "/") || strings.Count(token, "/") > 1) {
 		return true
 	}
 	dot := strings.IndexByte(token, '.')
 	return dot > 0 && !isClassName(token) && !strings.HasSuffix(token, "()")
 }
-
-// valueMarks are in values only.
-var valueMarks = marksOf("0@\\")

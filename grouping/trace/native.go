@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
 
 // Native code, C, C++, Swift and Objective-C, as sanitizers, debuggers and operating systems print it:
 //
@@ -138,14 +142,14 @@ func addressedFrame(l line, f *Frame) bool {
 	if !ok || !strings.HasPrefix(s, "0x") {
 		return false
 	}
-	call = strings.TrimLeft(call, " ")
+	call = withoutIndent(call)
 	if strings.HasPrefix(call, "(/") { // nothing but where the library was loaded
-		*f = Frame{Module: imageOf(call)}
-		return true
+		*f = Frame{Module: call}
+		return inImage(f)
 	}
 	name, in := strings.CutPrefix(call, "in ")
 	if l.string = name; in {
-		return frameIn(l, f, gdbForms) || bareCall(name, f)
+		return frameIn(l, f, gdbForms) || bareForm.frame(name, f)
 	}
 	return frameIn(l, f, swiftForms)
 }
@@ -155,11 +159,14 @@ var gdbForms = []form{
 	formOf("$fn* from $mod^").checked(inImage), formOf("$fn* (/$mod)$_").checked(inImage), formOf("$fn* $at").checked(isSource),
 }
 
-// bareCall reads "cart_total_", whose place gfortran prints on the next line.
-func bareCall(s string, f *Frame) bool {
-	*f = Frame{Function: s}
-	return isNamed(f) && s != "" && !strings.ContainsAny(s, " /")
-}
+var (
+	// bareForm reads "cart_total_", whose place gfortran prints on the next line.
+	bareForm      = formOf("$fn").checked(func(f *Frame) bool { return !strings.ContainsAny(f.Function, " /") && isNamed(f) })
+	signalReturns = wordSet("__restore_rt __kernel_rt_sigreturn _sigtramp KiUserExceptionDispatch KiUserExceptionDispatcher")
+	// nativePaths are those of systems and runtimes.
+	nativePaths = prefixesOf("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ../csu/ ./nptl/ ./stdlib/ ./assert/ /rustc/")
+	signals     = wordSet("SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")
+)
 
 // isNamed drops what is printed for an unknown name.
 func isNamed(f *Frame) bool {
@@ -169,8 +176,10 @@ func isNamed(f *Frame) bool {
 	return true
 }
 
+// inImage finds the name of the library in "(/lib/libc.so.6+0x20830)".
 func inImage(f *Frame) bool {
-	f.Module = imageOf(f.Module)
+	image, _, _ := strings.Cut(strings.TrimPrefix(f.Module, "("), "+0x")
+	f.Module = baseName(strings.TrimSuffix(image, ")"))
 	return true
 }
 
@@ -204,16 +213,205 @@ func isSymbol(f *Frame) bool {
 	return f.Module != ""
 }
 
-// imageOf is the name of the library in "(/lib/libc.so.6+0x20830)".
-func imageOf(s string) string {
-	s, _, _ = strings.Cut(strings.TrimPrefix(s, "("), "+0x")
-	return baseName(strings.TrimSuffix(s, ")"))
-}
-
 // withoutOffset drops "+0x15", " + 84" and "+12".
 func withoutOffset(s string) string {
 	if before, offset, ok := cutLast(s, "+"); ok && isHexTail(strings.TrimPrefix(strings.TrimSpace(offset), "0x")) {
 		s = before
 	}
 	return strings.TrimSpace(s)
+}
+
+// nativeIdentity is the function without arguments, template parameters and suffixes of compilers and linkers; the
+// library where the function has no name.
+func nativeIdentity(dst []byte, f *Frame) []byte {
+	if !f.InApp && nativeReports(f.Function) || f.Function == signalHandler {
+		return dst
+	}
+	start := len(dst)
+	dst, ok := appendUnmangled(dst, f.Function)
+	if !ok {
+		dst = appendNative(dst, f.Function)
+	}
+	if len(dst) == start && f.Module != "" {
+		return append(appendFileName(dst, f.Module), ':')
+	}
+	return dst
+}
+
+func appendNative(dst []byte, name string) []byte {
+	name = withoutBegins(name, "specialized ", "merged ", "@objc ", "partial apply for ", "thunk for ", "generic ") // by Swift, of copies
+	if block := strings.Index(name, "_block_invoke"); block > 0 {
+		name = strings.TrimLeft(name[:block], "_0123456789")
+	}
+	if strings.HasPrefix(name, "-[") || strings.HasPrefix(name, "+[") {
+		return append(dst, name...)
+	}
+	depth := 0
+	for i := 0; i < len(name); i++ {
+		rest := name[i:]
+		switch c := name[i]; {
+		case depth == 0 && strings.HasPrefix(rest, "(anonymous namespace)"):
+			dst, i = append(dst, "(anonymous)"...), i+len("(anonymous namespace)")-1
+		case c == '<':
+			depth++
+		case c == '>' && depth > 0:
+			depth--
+		case depth > 0:
+		case c == '(', c == '[', c == '.' && beginsWithAny(rest, ".isra.", ".part.", ".constprop.", ".cold", ".llvm."):
+			return bytes.TrimRight(dst, " ")
+		case c == '#' && countDigits(rest[1:]) > 0:
+			i += countDigits(rest[1:])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return bytes.TrimRight(dst, " ")
+}
+
+// appendUnmangled appends a name of C++ as debuggers print it: "shop::Cart::total" of "_ZN4shop4Cart5totalEi". It does
+// not read names with type arguments.
+func appendUnmangled(dst []byte, name string) ([]byte, bool) {
+	s, ok := strings.CutPrefix(name, "_Z")
+	if !ok {
+		return dst, false
+	}
+	s, nested := strings.CutPrefix(s, "N")
+	s = strings.TrimLeft(s, "KV")
+	start, last := len(dst), ""
+	for digits := countDigits(s); digits > 0; digits = countDigits(s) {
+		n := number(s[:digits])
+		if s = s[digits:]; n == 0 || n > len(s) {
+			return dst[:start], false
+		}
+		if last, s = s[:n], s[n:]; n == rustHash && last[0] == 'h' && isHexTail(last[1:]) {
+			break
+		}
+		dst = append(append(dst, last...), "::"...)
+		if !nested {
+			return dst[:len(dst)-2], true
+		}
+	}
+	if len(s) > 1 && (s[0] == 'C' || s[0] == 'D') && isDigit(s[1]) { // constructor or destructor
+		if s[0] == 'D' {
+			dst = append(dst, '~')
+		}
+		return append(dst, last...), last != ""
+	}
+	if len(dst) == start || s == "" || s[0] != 'E' {
+		return dst[:start], false
+	}
+	return dst[:len(dst)-2], true
+}
+
+func nativeInApp(f *Frame) bool {
+	return f.Function != "" && !nativePaths.begin(f.File) && !nativeImages.begin(f.Module) && !nativeFunctions.begin(f.Function) &&
+		!nativeLibc[bareName(f.Function)] && !nativeReports(f.Function)
+}
+
+// nativeOwn: what handles a signal, or raises one, is called by the system above the call in which it happened.
+func nativeOwn(frames []Frame) {
+	for i := range slices.Backward(frames) {
+		if name := frames[i].Function; name == signalHandler || signalReturns[bareName(name)] {
+			for k := range frames[:i+1] {
+				frames[k].InApp = false
+			}
+			return
+		}
+	}
+}
+
+const (
+	signalHandler = "<signal handler called>" // by gdb, instead of a call
+	rustHash      = 17                        // characters of the hash that Rust puts at the end of names
+)
+
+// bareName is a function without its arguments.
+func bareName(name string) string {
+	name, _, _ = strings.Cut(name, "(")
+	return trimEnd(name)
+}
+
+func nativeReports(name string) bool {
+	return nativeReporters[bareName(name)] || containsAny(name, nativeLoggers)
+}
+
+// nativeLine drops the process that Valgrind puts before each line.
+func nativeLine(line string) string {
+	s := strings.TrimSpace(line)
+	if _, rest, ok := strings.Cut(s, "== "); ok && s[0] == '=' {
+		return strings.TrimSpace(rest)
+	}
+	return s
+}
+
+var nativeMarks = []markForm{
+	{header, formOf("Uncaught Kotlin exception: $error")}, {header, formOf("FATAL ERROR: $msg")}, // by Node
+	{stack, formOf("Previous $_")}, {stack, formOf("freed by thread$_")}, {stack, formOf("previously allocated by$_")},
+	{stack, formOf("allocated by thread$_")}, {stack, formOf("SUMMARY: $_")}, {stack, formOf("Thread $_")},
+	{stack, formOf("Uninitialized value was created$_")}, {stack, formOf("Address 0x$_")}, {stack, formOf("Process terminating$_")},
+	{messageBelow, formOf("terminate called after throwing an instance of '$type'")},
+	{header, formOf("$_: Fatal error: $msg")}, {header, formOf("$_: runtime error: $msg")}, // by Swift, UndefinedBehaviorSanitizer
+}
+
+func nativeMark(l line) mark {
+	if fault, ok := sanitizerFault(l.string); ok {
+		return mark{kind: header, typ: fault}
+	}
+	if i := strings.Index(l.string, ": Assertion `"); i >= 0 {
+		return mark{kind: header, message: l.string[i+2:]}
+	}
+	if fault, _, ok := strings.Cut(l.string, " of size "); ok && strings.HasPrefix(fault, "Invalid ") { // by Valgrind
+		return mark{kind: header, typ: fault}
+	}
+	if signal := signalIn(l.string); signal != "" {
+		return mark{kind: header, typ: signal}
+	}
+	return mark{}
+}
+
+// sanitizerFault reads "==1==ERROR: AddressSanitizer: attempting double-free
+// on 0x60" and "WARNING: ThreadSanitizer: data race (pid=1)".
+func sanitizerFault(s string) (fault string, ok bool) {
+	_, fault, ok = strings.Cut(s, "Sanitizer: ")
+	for _, end := range [...]string{" on ", " (", ": ", " /"} {
+		fault, _, _ = strings.Cut(fault, end)
+	}
+	return strings.TrimPrefix(fault, "attempting "), ok
+}
+
+// withoutBanner drops a message that is a line of a sanitizer's report.
+func (s *Span) withoutBanner() {
+	if !strings.Contains(s.Message, "Sanitizer:") && !strings.HasSuffix(s.Message, "=ABORTING") {
+		return
+	}
+	if fault, _ := sanitizerFault(s.Message); s.Type == "" {
+		s.Type = fault
+	}
+	s.Message = ""
+}
+
+// signalIn is the signal that a line names: "*** Signal 11 (SIGSEGV)".
+// One that a program raises to end itself says nothing.
+func signalIn(s string) string {
+	if !strings.Contains(s, "SIG") {
+		return ""
+	}
+	return wordOf(s, signals)
+}
+
+// wordOf is the first word of a text that is in a set.
+func wordOf(s string, set map[string]bool) string {
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r > '~' || r != '_' && r != '-' && !isAlnum(byte(r)) }) {
+		if set[word] {
+			return word
+		}
+	}
+	return ""
+}
+
+// memoryFault reports whether a type only says that memory was misused. Which
+// word a build, a sanitizer or a system has for it is chance.
+func memoryFault(typ string) bool {
+	return wordOf(typ, memoryFaults) != "" ||
+		beginsWithAny(typ, "Segmentation fault", "segmentation fault", "Bus error", "Access violation", "Invalid read", "Invalid write", "Invalid free")
 }

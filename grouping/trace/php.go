@@ -17,38 +17,31 @@ func phpPlaced(f *Frame) bool {
 	if ok = ok && allDigits(line); ok {
 		f.File, f.Line = file, number(line)
 	}
-	f.Function = unescaped(f.Function)
+	f.Function = strings.ReplaceAll(f.Function, `\\`, `\`) // Monolog writes traces as JSON
 	return (ok || f.File == internalFunction) && phpCalled(f)
 }
 
 const internalFunction = "[internal function]"
 
+var (
+	// xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the innermost call is printed last.
+	xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
+	phpPlaces   = []form{formOf("$_* in $file on line $line"), formOf("$_* in $place")} // of a syntax error
+	phpFolders  = strings.Fields("/vendor/ /wp-includes/")
+)
+
+// phpCalled splits "Ns\Cls->fn(args)" into class and function.
 func phpCalled(f *Frame) bool {
-	f.Module, f.Function = phpCall(f.Function)
-	return f.Function != ""
-}
-
-// xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the innermost call is printed last.
-var xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
-
-// unescaped undoes the doubling of backslashes: Monolog writes traces as JSON.
-func unescaped(s string) string {
-	if !strings.Contains(s, `\\`) {
-		return s
-	}
-	return strings.ReplaceAll(s, `\\`, `\`)
-}
-
-// phpCall splits "Ns\Cls->fn(args)" into class and function.
-func phpCall(s string) (class, function string) {
+	s := f.Function
 	if closure := strings.Index(s, "{closure"); closure >= 0 {
-		return "", s[:min(cutAt(s, closure, '}')+1, len(s))]
+		f.Function = s[:min(cutAt(s, closure, '}')+1, len(s))]
+		return true
 	}
-	name := s[:cutAt(s, 0, '(')]
-	if arrow := max(lastIndex(name, "->"), lastIndex(name, "::")); arrow > 0 {
-		return name[:arrow], name[arrow+2:]
+	f.Function = s[:cutAt(s, 0, '(')]
+	if arrow := max(lastIndex(f.Function, "->"), lastIndex(f.Function, "::")); arrow > 0 {
+		f.Module, f.Function = f.Function[:arrow], f.Function[arrow+2:]
 	}
-	return "", name
+	return f.Function != ""
 }
 
 var phpMarks = []markForm{
@@ -60,12 +53,9 @@ var phpMarks = []markForm{
 
 func phpMark(l line) mark {
 	m := markIn(l, phpMarks)
-	m.typ = unescaped(m.typ)
+	m.typ = strings.ReplaceAll(m.typ, `\\`, `\`)
 	return m
 }
-
-// phpPlaces read the file of a syntax error.
-var phpPlaces = []form{formOf("$_* in $file on line $line"), formOf("$_* in $place")}
 
 func phpInApp(f *Frame) bool {
 	if f.Module != "" {
@@ -92,7 +82,7 @@ func phpOwn(frames []Frame) {
 }
 
 // isVendored recognizes files of packages, and of WordPress itself.
-func isVendored(path string) bool { return isBelow(path, "/vendor/", "/wp-includes/") }
+func isVendored(path string) bool { return isBelow(path, phpFolders...) }
 
 // phpVendor is the first part of a class name.
 func phpVendor(class string) string { return class[:cutAt(class, 0, '\\')] }
@@ -124,9 +114,6 @@ func phpIdentity(dst []byte, f *Frame) []byte {
 // appendWithoutHashes appends a name without hashes of template engines: "__TwigTemplate_8f3a2b1c",
 // "content_65a1b2c3d4_12345678".
 func appendWithoutHashes(dst []byte, name string) []byte {
-	if !hasDigit(name) {
-		return append(dst, name...)
-	}
 	for part := range strings.SplitSeq(name, "_") {
 		if !isHexWord(part, minPlainHexID) {
 			dst = append(append(dst, part...), '_')
@@ -157,7 +144,7 @@ func collisionMark(l line) mark {
 }
 
 func collisionInApp(f *Frame) bool {
-	return !strings.HasPrefix(f.File, "vendor/") && !isVendored(f.File) && f.File != "artisan" && f.File != "public/index.php"
+	return !strings.HasPrefix(f.File, "vendor/") && f.File != "artisan" && f.File != "public/index.php"
 }
 
 // collisionIdentity is the file and the function called there, as the function around it is not always printed.

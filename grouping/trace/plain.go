@@ -13,12 +13,9 @@ var (
 	perlMarks   = []markForm{{header, formOf("$msg* at $_* line $n.")}, {header, formOf("$msg* at $_* line $n")}}
 	perlRuntime = runtime{
 		language: Perl,
-		inApp: func(f *Frame) bool {
-			return strings.HasPrefix(f.Function, "main::") ||
-				!isBelow(f.File, "/perl5/", "/share/perl/", "/lib/perl/", "/site_perl/", "/vendor_perl/", "/local/lib/")
-		},
+		folders:  strings.Fields("/perl5/ /share/perl/ /lib/perl/ /site_perl/ /vendor_perl/ /local/lib/"),
 		identity: func(dst []byte, f *Frame) []byte {
-			if strings.HasPrefix(f.Function, "eval ") || f.Function == "require" || strings.HasPrefix(f.Function, "Try::Tiny::") {
+			if strings.HasPrefix(f.Function, "eval ") {
 				return dst
 			}
 			return append(dst, f.Function...)
@@ -61,9 +58,8 @@ var (
 	luaMarks   = []markForm{{header, formOf("$_.lua:$n: $msg")}}
 	luaRuntime = runtime{
 		language: Lua,
-		inApp: func(f *Frame) bool {
-			return f.File != "[C]" && !isBelow(f.File, "/share/lua/", "/lualib/", "/luarocks/")
-		},
+		folders:  strings.Fields("/share/lua/ /lualib/ /luarocks/"),
+		inApp:    func(f *Frame) bool { return f.File != "[C]" },
 		// identity is file and function, since a function has the name by which it was called.
 		identity: func(dst []byte, f *Frame) []byte {
 			if f.File == "[C]" {
@@ -99,10 +95,8 @@ var (
 	juliaLibraries = wordSet("Base Core Main.Base Test Distributed REPL Pkg")
 	juliaRuntime   = runtime{
 		language: Julia,
-		inApp: func(f *Frame) bool {
-			base := strings.HasPrefix(f.File, "./") && !strings.HasPrefix(f.Module, "Main")
-			return !base && !juliaLibraries[f.Module] && !isBelow(f.File, "/.julia/packages/", "/share/julia/")
-		},
+		folders:  strings.Fields("/.julia/packages/ /share/julia/"),
+		inApp:    func(f *Frame) bool { return !strings.HasPrefix(f.File, "./") && !juliaLibraries[f.Module] },
 		identity: func(dst []byte, f *Frame) []byte {
 			if f.Function == "top-level scope" {
 				return dst
@@ -127,14 +121,16 @@ func juliaCall(f *Frame) bool {
 // PowerShell: "at Get-Cart, C:\shop\cart.ps1: line 12", and of an error itself "At C:\shop\cart.ps1:12 char:5". The
 // words are translated, and French has a blank before each colon.
 var (
+	powershellForms = []form{
+		formOf("$mod^ $fn, $file*: $_^ $line").checked(powershellCall),
+		formOf("$_^ $place*~.ps1 $_^:$n").checked(powershellPlace), formOf("$_^ $place*~.ps1 : $n").checked(powershellPlace),
+	}
 	// powershellMarks read also an error's category:
 	// "+ CategoryInfo : ObjectNotFound: (C:\a:String) [Get-Item], ItemNotFoundException".
 	powershellMarks = []markForm{{trailer, formOf("+ CategoryInfo$_*], $type")}, {header, formOf("$class")}}
 	shellRuntime    = runtime{
 		language: PowerShell,
-		inApp: func(f *Frame) bool {
-			return !isBelow(f.File, "/WindowsPowerShell/", "/PowerShell/Modules/", "/powershell/Modules/")
-		},
+		folders:  strings.Fields("/WindowsPowerShell/ /PowerShell/Modules/ /powershell/Modules/"),
 		// identity is file and function. Typed commands have no file, blocks no name.
 		identity: func(dst []byte, f *Frame) []byte {
 			if strings.HasPrefix(f.File, "<") { // "<No file>"
@@ -146,39 +142,18 @@ var (
 	}
 )
 
-func powershellFrame(l line, f *Frame) bool {
-	s := withoutIndent(l.string)
-	if *f = (Frame{}); powershellPlace(s, f) {
-		return true
-	}
-	s, ok := afterAt(s)
-	if !ok {
-		return false
-	}
-	name, place, named := strings.Cut(s, ", ")
-	place, n, _ := cutLast(place, " ")
-	file, _, placed := cutLast(place, ": ")
-	f.Function, f.File, f.Line = name, trimEnd(file), number(n)
-	return named && placed && name != "" && allDigits(n)
+// powershellCall tells "at" from other words.
+func powershellCall(f *Frame) bool {
+	at := f.Module
+	f.Module = ""
+	return dotnetAt[at] && f.Function != ""
 }
 
-// powershellPlace reads "At C:\shop\cart.ps1:12 char:5" by the script's extension, its line and the last number.
-func powershellPlace(s string, f *Frame) bool {
-	script, rest, ok := strings.Cut(s, ".ps1:")
-	if !ok {
-		return false
-	}
-	before := decimals.trimRight(rest)
-	begin := strings.Index(script, `:\`) - 1
-	if begin < 0 {
-		begin = strings.Index(script, " /") + 1
-	}
-	if begin < 1 || len(before) == len(rest) || !strings.HasSuffix(trimEnd(before), ":") {
-		return false
-	}
-	digits := countDigits(rest)
-	f.File, f.Line = s[begin:len(script)+len(".ps1")], number(rest[:digits])
-	return digits > 0
+// powershellPlace drops the words before a path.
+func powershellPlace(f *Frame) bool {
+	begin := max(strings.Index(f.File, `:\`)-1, strings.Index(f.File, " /")+1)
+	f.File = f.File[begin:]
+	return true
 }
 
 // Elixir and Erlang: "(shop 0.1.0) lib/cart.ex:12: Cart.total/2" and {cart,total,2,[{file,"src/cart.erl"},{line,12}]}.
@@ -194,9 +169,8 @@ var (
 	}
 	beamRuntime = runtime{
 		language: BEAM,
-		inApp: func(f *Frame) bool {
-			return !beamLibraries[f.Module] && !strings.HasPrefix(f.File, "deps/") && !strings.Contains(f.File, "/deps/")
-		},
+		folders:  []string{"/deps/"},
+		inApp:    func(f *Frame) bool { return !beamLibraries[f.Module] && !strings.HasPrefix(f.File, "deps/") },
 		identity: func(dst []byte, f *Frame) []byte {
 			if strings.HasSuffix(f.File, ".erl") && f.Module != "" && strings.IndexByte(f.Function, '.') < 0 {
 				dst = append(append(dst, f.Module...), ':')
@@ -215,4 +189,86 @@ func beamCall(f *Frame) bool {
 		f.Function = f.Function[i+len(" in "):]
 	}
 	return f.Function != ""
+}
+
+// Dart and Flutter: "#0 Cart.total (package:shop/cart.dart:12:5)", on the web "package:shop/cart.dart 12:5 Cart.total".
+
+var dartForms = []form{
+	formOf("#$n $fn* ($file)").checked(isDartCall),
+	formOf("$file^~.dart $line:$col $fn").checked(isDartCall), formOf("$file^~.dart $line:$col").checked(isDartCall),
+}
+
+func isDartCall(f *Frame) bool {
+	place := f.File
+	if file, line, column, ok := cutPosition(place); ok {
+		f.File, f.Line, f.Column = file, line, column
+	}
+	return beginsWithAny(place, "package:", "dart:", "file:///", "org-dartlang") && (place[0] != 'f' || strings.Contains(place, ".dart"))
+}
+
+// dartMarks read also what Flutter prints above the message and the trace.
+var dartMarks = []markForm{
+	{messageBelow, formOf("Unhandled exception:$_")}, {messageBelow, formOf("The following $type was thrown$_")},
+	{header, formOf("$_Unhandled Exception: $msg")},
+}
+
+// dartMark reads an error that is printed alone.
+func dartMark(l line) mark {
+	if typ, _ := dartError(l.string); typ != "" {
+		return mark{kind: header, message: l.string}
+	}
+	return mark{}
+}
+
+// dartErrors are how errors are printed, and the types of those that are printed without their name.
+var dartErrors = [...]namedForm{
+	{"StateError", formOf("Bad state: $msg")}, {"ArgumentError", formOf("Invalid argument(s): $msg")},
+	{"ArgumentError", formOf("Invalid argument ($_): $msg")}, {"ArgumentError", formOf("Invalid argument ($_")},
+	{"RangeError", formOf("RangeError ($_): $msg")}, {"RangeError", formOf("RangeError ($_")}, {"UnsupportedError", formOf("Unsupported operation: $msg")},
+	{"ConcurrentModificationError", formOf("Concurrent modification$_")}, {"TypeError", formOf("type '$_")},
+	{"TypeError", formOf("Null check operator used$_")}, {"StackOverflowError", formOf("Stack Overflow$_")},
+	{"OutOfMemoryError", formOf("Out of Memory$_")}, {"TimeoutException", formOf("TimeoutException after$_")},
+	{"", formOf("Instance of '$type'")}, {"AssertionError", formOf("$_Failed assertion: $_")},
+}
+
+// dartError finds the type of an error by what it prints: "Bad state: No element", "Instance of 'Closed'",
+// "PlatformException(io, no route, null)".
+func dartError(s string) (typ, message string) {
+	for i := range dartErrors {
+		one := &dartErrors[i]
+		m := mark{typ: one.name}
+		if !one.read(s, nil, &m) {
+			continue
+		}
+		if m.message == "" && one.name != "" {
+			m.message = s
+		}
+		return m.typ, m.message
+	}
+	end := max(strings.IndexAny(s, "([:"), 0)
+	if name := strings.TrimSpace(s[:end]); isErrorName(name) {
+		return name, strings.TrimSpace(s[end+1:])
+	}
+	return "", s
+}
+
+// dartSpan names an exception, if need be by its message.
+func dartSpan(s *Span) {
+	typ, message := dartError(s.Message)
+	if s.Type = strings.TrimLeft(s.Type, "_"); s.Type == "" || s.Type == typ {
+		s.Type, s.Message = typ, message
+	}
+}
+
+func dartInApp(f *Frame) bool {
+	if name, ok := strings.CutPrefix(f.File, "package:"); ok {
+		return !dartLibraries[name[:cutAt(name, 0, '/')]]
+	}
+	return strings.HasPrefix(f.File, "file:") && !strings.Contains(f.File, "/.pub-cache/")
+}
+
+// dartIdentity is file and function. Closures keep the function around them.
+func dartIdentity(dst []byte, f *Frame) []byte {
+	name, _, _ := strings.Cut(strings.TrimPrefix(f.Function, "new "), ".<") // "total.<anonymous closure>", "total.<fn>.<fn>"
+	return appendCall(dst, fileStem(f, ".dart"), name)
 }

@@ -4,8 +4,11 @@ import "strings"
 
 // Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the source line and a line of carets below.
 
-// pythonIndent may be before a frame: blanks, bars of exception groups, and the mark of Loguru.
-var pythonIndent = marksOf(" \t|+>")
+var (
+	pythonIndent   = marksOf(" \t|+>") // before a frame: blanks, bars of exception groups, and the mark of Loguru
+	pythonPackages = strings.Fields("/site-packages/ /dist-packages/")
+	comprehensions = wordSet("<listcomp> <dictcomp> <setcomp>") // calls that Python stopped printing in release 3.12
+)
 
 func pythonLine(line string) string { return pythonIndent.trimLeft(line) }
 
@@ -36,7 +39,10 @@ func pythonMark(l line) mark {
 		}
 		return mark{kind: otherStack}
 	}
-	l.string = strings.TrimPrefix(withoutBars(l.string), "E   ") // by pytest
+	if bars, rest, ok := strings.Cut(l.string, "| "); ok && strings.Trim(bars, " |") == "" {
+		l.string = rest
+	}
+	l.string = strings.TrimPrefix(l.string, "E   ") // by pytest
 	if strings.HasPrefix(l.string, "Traceback (most recent call last)") || leadingSpace(l.string) > 0 {
 		return mark{}
 	}
@@ -55,20 +61,8 @@ var pythonReports = []markForm{
 	{trailer, formOf("Exception Type: $type $_")}, {header, formOf("[ERROR]$_*\t$class")}, {header, formOf("[ERROR]$class")},
 }
 
-// withoutBars drops an exception group's bars.
-func withoutBars(line string) string {
-	if bar := strings.Index(line, "| "); bar >= 0 && strings.Trim(line[:bar], " |") == "" {
-		return line[bar+len("| "):]
-	}
-	return line
-}
-
 func pythonInApp(f *Frame) bool {
-	if _, library := after(f.File, "/site-packages/", "/dist-packages/"); library || f.File == "" || strings.HasPrefix(f.File, "<frozen") {
-		return false
-	}
-	rest, standard := after(f.File, "/lib/python", "/lib64/python", "/Lib/")
-	return !standard || rest == ""
+	return f.File != "" && !strings.HasPrefix(f.File, "<frozen") && !isBelow(f.File, "/lib/python", "/lib64/python", "/Lib/")
 }
 
 // pythonIdentity is module and function. The import machinery does not count.
@@ -76,16 +70,13 @@ func pythonIdentity(dst []byte, f *Frame) []byte {
 	if strings.HasPrefix(f.File, "<frozen importlib") || comprehensions[f.Function] {
 		return dst
 	}
-	if pkg, ok := after(f.File, "/site-packages/", "/dist-packages/"); ok {
+	if pkg, ok := after(f.File, pythonPackages...); ok {
 		dst = append(dst, strings.TrimSuffix(pkg, ".py")...)
 	} else {
 		dst = appendModule(dst, f.File)
 	}
 	return append(append(dst, ':'), f.Function...)
 }
-
-// comprehensions are calls that Python stopped printing in release 3.12.
-var comprehensions = wordSet("<listcomp> <dictcomp> <setcomp>")
 
 // appendModule appends the name of the module in a file, or of its folder for "__init__" and "__main__".
 func appendModule(dst []byte, path string) []byte {
@@ -95,8 +86,10 @@ func appendModule(dst []byte, path string) []byte {
 		name = "<ipython-input>"
 	case strings.HasPrefix(strings.TrimPrefix(name, "<"), "command-"): // a cell of a notebook
 		name = "<command>"
-	case strings.HasPrefix(name, "<") || strings.HasPrefix(name, autograph): // code that was made at run time
-		name = withoutCounter(name)
+	case strings.HasPrefix(name, autograph):
+		name = autograph
+	case strings.HasPrefix(name, "<"): // code that was made at run time: "<eval_with_key>.12"
+		name = strings.TrimRight(name, ".0123456789")
 	case name == "__init__" || name == "__main__":
 		dst = append(append(dst, parentName(path)...), '/')
 	}
@@ -105,14 +98,6 @@ func appendModule(dst []byte, path string) []byte {
 
 // autograph begins the names of files that TensorFlow writes.
 const autograph = "__autograph_generated_file"
-
-// withoutCounter drops the number of a generated file: "<eval_with_key>.12".
-func withoutCounter(name string) string {
-	if strings.HasPrefix(name, autograph) {
-		return autograph
-	}
-	return strings.TrimRight(name, ".0123456789")
-}
 
 // Python's faulthandler prints how the interpreter died, "Fatal Python error: Segmentation fault", and the innermost
 // call first: `File "/x/a.py", line 12 in fn`.

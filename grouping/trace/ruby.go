@@ -56,8 +56,12 @@ func railsHeader(s string) mark {
 	return mark{header, typ, message}
 }
 
-// rubyOpenings are the lines with which Ruby begins an exception or a cause: "a.rb:1:in 'f': no (KeyError)".
-var rubyOpenings = []markForm{{opening, formOf("$_': $msg* ($type^)")}}
+var (
+	// rubyOpenings are the lines with which Ruby begins an exception or a cause: "a.rb:1:in 'f': no (KeyError)".
+	rubyOpenings = []markForm{{opening, formOf("$_': $msg* ($type^)")}}
+	rubyFolders  = strings.Fields("/gems/ /lib/ruby/ /rubygems/ /vendor/bundle/")
+	classEnds    = marksOf("#.")
+)
 
 func rubyOpens(l line) mark { return markIn(l, rubyOpenings) }
 
@@ -70,8 +74,7 @@ func rubyTerminalOpens(l line) mark {
 }
 
 func rubyInApp(f *Frame) bool {
-	library := isBelow(f.File, "/gems/", "/lib/ruby/", "/rubygems/", "/vendor/bundle/")
-	return f.File != "" && !library && !strings.HasPrefix(f.File, "<internal:") && !strings.HasPrefix(f.File, "(eval") &&
+	return f.File != "" && !strings.HasPrefix(f.File, "<internal:") && !strings.HasPrefix(f.File, "(eval") &&
 		!strings.Contains(f.File, ") ") // as Rails names files of gems: "actionpack (7.0.4) lib/a.rb"
 }
 
@@ -92,18 +95,16 @@ func rubyIdentity(dst []byte, f *Frame) []byte {
 	if _, method, block := cutLast(name, " in "); block {
 		name = method
 	}
-	if name[:min(1, len(name))] != "<" { // "<class:Cart>"
+	if !strings.HasPrefix(name, "<") { // "<class:Cart>"
 		name = classEnds.afterLast(name)
 	}
 	return appendCall(dst, withoutTemplateNumbers(fileStem(f, ".rb")), withoutTemplateNumbers(name))
 }
 
-var classEnds = marksOf("#.")
-
 // withoutTemplateNumbers cuts numbers of template engines off "_app_views_x_html_erb___123_456" and "__tilt_123".
 func withoutTemplateNumbers(name string) string {
-	if !strings.HasPrefix(name, "_app_") && !strings.HasPrefix(name, "__tilt_") {
-		return name
+	if beginsWithAny(name, "_app_", "__tilt_") {
+		name = strings.TrimRight(name, "_0123456789")
 	}
-	return strings.TrimRight(name, "_0123456789")
+	return name
 }

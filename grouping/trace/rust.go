@@ -16,11 +16,9 @@ var rustForms = []form{
 // "2: (SHOP::TOTAL 7)", and source code.
 func isRustCall(f *Frame) bool {
 	name := f.Function
-	other := strings.HasPrefix(name, "0x") || strings.HasPrefix(name, "(") || endsWithAny(name, otherEnds)
+	other := strings.HasPrefix(name, "0x") || strings.HasPrefix(name, "(") || endsWithAny(name, "]", "{", ";")
 	return strings.Contains(name, "::") && !other || name == "main" || name == "rust_begin_unwind"
 }
-
-var otherEnds = strings.Fields("] { ;")
 
 // Before release 1.73, the message was in front of the place.
 var rustMarks = []markForm{
@@ -34,10 +32,8 @@ var rustPlaces = []form{
 }
 
 func rustInApp(f *Frame) bool {
-	return !containsAny(f.File, rustLibraries) && (f.Function == "" && f.File != "" || isOwnRust(f.Function, maxQualified))
+	return f.Function == "" && f.File != "" || isOwnRust(f.Function, maxQualified)
 }
-
-var rustLibraries = partsOf("/rustc/", "/.cargo/", "/cargo/registry/")
 
 // maxQualified is how deep types are nested in a name that is read.
 const maxQualified = 4
@@ -47,19 +43,22 @@ const maxQualified = 4
 func isOwnRust(name string, depth int) bool {
 	typ, trait, _, qualified := cutQualified(name)
 	if qualified && depth > 0 {
-		return isOwnRust(typ, depth-1) && !isBlanket(trait) || isOwnRust(trait, depth-1)
+		_, path, _ := strings.Cut(trait, "::")
+		blanket := beginsWithAny(path, "ops::function::", "convert::Into<", "convert::TryInto<", "string::ToString", "string::SpecToString", "any::Any")
+		return isOwnRust(typ, depth-1) && !blanket || isOwnRust(trait, depth-1)
 	}
-	crate, _, ok := strings.Cut(withoutReference(name), "::")
-	crate, _, _ = strings.Cut(crate, "[") // "shop[5c1a2b3c4d5e6f70]::main"
-	return ok && isIdentifier(crate) && !rustCrates[crate]
+	crate := rustCrate(name)
+	return crate != "" && !rustCrates[crate]
 }
 
-func isBlanket(trait string) bool {
-	_, path, _ := strings.Cut(trait, "::")
-	return beginsWithAny(path, blanketTraits)
+// rustCrate is the crate of a path; "" of "T", "u32" and "fn(a::B)".
+func rustCrate(path string) string {
+	crate, _, ok := strings.Cut(withoutReference(path), "::")
+	if crate, _, _ = strings.Cut(crate, "["); !ok || !isIdentifier(crate) { // "shop[5c1a2b3c4d5e6f70]::main"
+		return ""
+	}
+	return crate
 }
-
-var blanketTraits = strings.Fields("ops::function:: convert::Into< convert::TryInto< string::ToString string::SpecToString any::Any")
 
 // cutQualified splits "<shop::Cart<u32> as shop::Priced>::price", and
 // "shop::pay::<impl shop::Priced for shop::Cart<T>>::price".
@@ -71,31 +70,28 @@ func cutQualified(name string) (typ, trait, rest string, ok bool) {
 		name = name[impl:]
 	}
 	end := closing(name)
-	if end < 0 {
+	if end < 0 || name[0] != '<' {
 		return "", "", "", false
 	}
 	inner, rest := name[1:end], name[end+1:]
 	if impl, ok := strings.CutPrefix(inner, "impl "); ok {
-		if trait, typ, ok = cutOutside(impl, " for "); !ok {
-			typ, trait = impl, ""
+		if trait, typ, ok = cutOutside(impl, " for "); ok {
+			return typ, trait, rest, true
 		}
-	} else {
-		typ, trait, _ = cutOutside(inner, " as ")
+		inner = impl
 	}
+	typ, trait, _ = cutOutside(inner, " as ")
 	return typ, trait, rest, true
 }
 
-// closing is the index of the ">" that closes s, which begins with "<"; -1 if there is none.
+// closing is the index of the bracket that closes s, which begins with "<", "{" or "["; -1 if there is none.
 func closing(s string) int {
-	if !strings.HasPrefix(s, "<") {
-		return -1
-	}
 	depth := 0
 	for i := range len(s) {
 		switch {
-		case s[i] == '<':
+		case s[i] == s[0]:
 			depth++
-		case s[i] == '>' && s[i-1] != '-': // "fn() -> u32"
+		case s[i] == s[0]+2 && s[i-1] != '-': // "fn() -> u32"
 			if depth--; depth == 0 {
 				return i
 			}
@@ -108,9 +104,11 @@ func closing(s string) int {
 func cutOutside(s, mark string) (before, after string, ok bool) {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '<' {
-			if end := closing(s[i:]); end > 0 {
-				i += end
+			end := closing(s[i:])
+			if end < 0 {
+				break
 			}
+			i += end
 		} else if strings.HasPrefix(s[i:], mark) {
 			return s[:i], s[i+len(mark):], true
 		}
@@ -140,43 +138,28 @@ func appendRust(dst []byte, name string, depth int) []byte {
 	if !qualified || depth == 0 {
 		return appendRustPath(dst, withoutReference(name))
 	}
-	if !isRustPath(typ) && trait != "" { // "<T as shop::Priced>", "<u32 as shop::Priced>"
+	if rustCrate(typ) == "" && typ[:min(1, len(typ))] != "<" && trait != "" { // "<T as shop::Priced>", "<u32 as shop::Priced>"
 		typ = trait
 	}
 	return appendRustPath(appendRust(dst, typ, depth-1), rest)
 }
 
-// isRustPath distinguishes "shop::Cart" from "T", "u32" and "fn(a::B)".
-func isRustPath(typ string) bool {
-	path, _, ok := strings.Cut(withoutReference(typ), "::")
-	path, _, _ = strings.Cut(path, "[")
-	return ok && (isIdentifier(path) || strings.HasPrefix(path, "<"))
-}
-
 // appendRustPath appends a path without what is in brackets.
 func appendRustPath(dst []byte, path string) []byte {
 	for i := 0; i < len(path); i++ {
-		end := i
 		switch path[i] {
-		case '<':
-			end = i + closing(path[i:])
+		case '<', '{', '[': // "{closure#1}", "{{closure}}"
 			dst = bytes.TrimSuffix(dst, []byte("::"))
-		case '{': // "{closure#1}", "{{closure}}"
-			end = i + strings.IndexByte(path[i:], '}')
-			for ; end+1 < len(path) && path[end+1] == '}'; end++ {
+			end := closing(path[i:])
+			if end < 0 {
+				return dst
 			}
-			dst = bytes.TrimSuffix(dst, []byte("::"))
-		case '[':
-			end = i + strings.IndexByte(path[i:], ']')
+			i += end
 		case ' ', ']', '>':
 			return dst
 		default:
 			dst = append(dst, path[i])
 		}
-		if end < i {
-			return dst
-		}
-		i = end
 	}
 	return dst
 }

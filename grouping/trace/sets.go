@@ -59,3 +59,94 @@ func (p *prefixes) cut(name string) (rest string, ok bool) {
 	}
 	return strings.CutPrefix(name, some[after-1])
 }
+
+// marks is a set of kinds of bytes. Each punctuation mark, each small letter, the blank and the tab are one; digits are
+// one, and so are capitals, "^" and "~", and all others.
+type marks uint64
+
+// numbered is in the marks of lines with a colon before a number.
+const numbered marks = 1 << 63
+
+// kinds are the kinds of all bytes.
+var kinds = func() (kinds [256]marks) {
+	next := marks(1)
+	for c := range kinds {
+		if alike := likeOf(byte(c)); int(alike) < c { //nolint:gosec // below 256
+			kinds[c] = kinds[alike]
+			continue
+		}
+		kinds[c], next = next, next<<1
+	}
+	return kinds
+}()
+
+// likeOf is the first byte of the kind of c.
+func likeOf(c byte) byte {
+	switch {
+	case isDigit(c):
+		return '0'
+	case isUpper(c):
+		return 'A'
+	case c == '~':
+		return '^'
+	case c > '~':
+		return '~' + 1
+	case c < ' ' && c != '\t':
+		return 0
+	}
+	return c
+}
+
+// marksOf is the set of the bytes in s.
+func marksOf(s string) (m marks) {
+	for len(s) >= 8 { // faster than one by one
+		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		m |= kinds[byte(w)] | kinds[byte(w>>8)] | kinds[byte(w>>16)] | kinds[byte(w>>24)] |
+			kinds[byte(w>>32)] | kinds[byte(w>>40)] | kinds[byte(w>>48)] | kinds[byte(w>>56)]
+		s = s[8:]
+	}
+	for i := range len(s) {
+		m |= kinds[s[i]]
+	}
+	return m
+}
+
+func (m marks) has(c byte) bool { return m&kinds[c] != 0 }
+
+var decimals = marksOf("0")
+
+// trim is strings.Trim. Package strings makes a set in each call, which costs more than the search.
+func (m marks) trim(s string) string {
+	return m.trimRight(m.trimLeft(s))
+}
+
+// trimRight is strings.TrimRight.
+func (m marks) trimRight(s string) string {
+	end := len(s)
+	for end > 0 && m.has(s[end-1]) {
+		end--
+	}
+	return s[:end]
+}
+
+// trimLeft is strings.TrimLeft.
+func (m marks) trimLeft(s string) string {
+	begin := 0
+	for begin < len(s) && m.has(s[begin]) {
+		begin++
+	}
+	return s[begin:]
+}
+
+// occursIn is strings.ContainsAny.
+func (m marks) occursIn(s string) bool { return m&marksOf(s) != 0 }
+
+// afterLast is what follows the last byte of the set in s; all of s without one.
+func (m marks) afterLast(s string) string {
+	for i := len(s) - 1; i >= 0; i-- {
+		if m.has(s[i]) {
+			return s[i+1:]
+		}
+	}
+	return s
+}

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -11,15 +12,17 @@ type Span struct {
 	First, End    int // of its frames
 }
 
-// withNext is the mark with the line below.
-func (m mark) withNext(below string) mark {
-	switch m.kind {
-	case messageBelow:
-		return mark{header, m.typ, below}
-	case headerBelow:
-		return markOf(header, below)
-	case causeBelow:
-		return markOf(cause, below)
+// withNext is the mark with the line below, if there is one.
+func (m mark) withNext(below []line) mark {
+	switch {
+	case len(below) == 0:
+		return m
+	case m.kind == messageBelow:
+		return mark{header, m.typ, below[0].string}
+	case m.kind == headerBelow:
+		return markOf(header, below[0].string)
+	case m.kind == causeBelow:
+		return markOf(cause, below[0].string)
 	}
 	return m
 }
@@ -48,27 +51,21 @@ func (c *chain) add(f *Frame) {
 	if c.skip >= 0 || c.ignoring {
 		return
 	}
-	s := &c.spans[c.open]
-	if n := len(c.frames); f.Function == "" && s.End > s.First && c.frames[n-1].File == "" && c.syntax.has(twoLines) {
-		call := &c.frames[n-1]
-		call.File, call.Line, call.Column = f.File, f.Line, f.Column
-		if call.Module == "" {
-			call.Module = f.Module
+	s, last := &c.spans[c.open], &Frame{}
+	if n := len(c.frames); n > 0 {
+		last = &c.frames[n-1]
+	}
+	switch {
+	case f.Function == "" && s.End > s.First && last.File == "" && c.syntax.has(twoLines):
+		last.File, last.Line, last.Column = f.File, f.Line, f.Column
+		last.Module = cmp.Or(last.Module, f.Module)
+	case f.Module == goQuoted || c.syntax.has(placeFirst) && f.File == "": // the name of a call whose place alone is known
+		if last.Function == "" {
+			last.Module, last.Function = f.Module, f.Function
 		}
-		return
-	}
-	if f.Module == goQuoted || c.syntax.has(placeFirst) && f.File == "" {
-		c.nameLast(f)
-		return
-	}
-	c.frames = append(c.frames, *f)
-	s.End = len(c.frames)
-}
-
-// nameLast names the last call, whose place alone is known.
-func (c *chain) nameLast(f *Frame) {
-	if n := len(c.frames); n > 0 && c.frames[n-1].Function == "" {
-		c.frames[n-1].Module, c.frames[n-1].Function = f.Module, f.Function
+	default:
+		c.frames = append(c.frames, *f)
+		s.End = len(c.frames)
 	}
 }
 
@@ -85,12 +82,8 @@ func (c *chain) apply(m mark, line string) bool {
 	open := &c.spans[c.open]
 	empty := open.First == open.End
 	switch m.kind {
-	case header:
-		if empty {
-			open.Type, open.Message = m.typ, m.message
-		}
-	case trailer:
-		if !empty && open.Type == "" {
+	case header, trailer:
+		if empty && m.kind == header || !empty && m.kind == trailer && open.Type == "" {
 			open.Type, open.Message = m.typ, m.message
 		}
 	case opening:
@@ -132,18 +125,18 @@ func (c *chain) begin(m mark) {
 }
 
 // order puts each exception's innermost call first, and gives the outermost exception the type and message that were
-// sent.
-func (c *chain) order(e *sent) {
+// sent; alone: without a trace.
+func (c *chain) order(typ, message string, alone bool) {
 	if c.syntax.has(crashLast) {
 		for _, s := range c.spans {
 			slices.Reverse(c.frames[s.First:s.End])
 		}
 	}
 	outermost := &c.spans[len(c.spans)-1]
-	if e.typ != "" {
-		outermost.Type = e.typ
+	if typ != "" {
+		outermost.Type = typ
 	}
-	if line := FirstLine(e.message); line != "" && !(outermost.Message != "" && e.inMessage()) {
+	if line := FirstLine(message); line != "" && !(outermost.Message != "" && alone) {
 		outermost.Message = line
 	}
 	outermost.cutPrefix()
@@ -172,7 +165,7 @@ func (s *Span) cutPrefix() {
 // where calls would be.
 func (c *chain) insertPlace() {
 	root := &c.spans[0]
-	if c.place.File == "" || len(c.frames) > 0 && !endsWithAny(root.Type, syntaxErrors) {
+	if c.place.File == "" || len(c.frames) > 0 && !endsWithAny(root.Type, "SyntaxError", "ParseError", "CompileError") {
 		return
 	}
 	c.frames = slices.Insert(c.frames, root.First, c.place)
@@ -184,20 +177,17 @@ func (c *chain) insertPlace() {
 	}
 }
 
-var syntaxErrors = strings.Fields("SyntaxError ParseError CompileError")
-
 // Root is the innermost exception with frames. If it has no type, that of the exception around it counts.
 func (c *chain) Root() Span {
 	for i, s := range c.spans {
-		if s.First == s.End {
-			continue
-		}
 		for _, around := range c.spans[i:] {
 			if s.Type == "" {
 				s.Type, s.Message = around.Type, around.Message
 			}
 		}
-		return s
+		if s.First < s.End {
+			return s
+		}
 	}
 	return c.Outermost()
 }
@@ -213,3 +203,35 @@ func (c *chain) Frames() []Frame { return c.frames }
 
 // Language is the one that was recognized.
 func (c *chain) Language() Language { return c.syntax.language }
+
+// Unwrapped returns s under the name of the error that it is about: log lines, remote calls and wrappers name it only
+// in their text.
+func (s Span) Unwrapped() Span {
+	for range maxNested {
+		typ, message, ok := nestedError(s.Message)
+		if !isErrorName(s.Type) || strings.Contains(s.Message, "failure: Lost task ") { // by Spark
+			for rest, found := s.Message, true; found && !ok; { // "cannot report: java.io.IOException: broken pipe"
+				_, rest, found = strings.Cut(rest, ": ")
+				typ, message, ok = nestedError(rest)
+			}
+		}
+		if !ok {
+			break
+		}
+		s.Type, s.Message = typ, message
+	}
+	switch s.Message {
+	case "null", "None", "nil", "undefined": // how languages print an absent message
+		s.Message = ""
+	}
+	return s
+}
+
+// nestedError reads a message that is another error: "java.io.IOException: broken pipe".
+func nestedError(message string) (typ, rest string, ok bool) {
+	typ, rest, ok = typeAndMessage(message)
+	return typ, rest, ok && isErrorName(typ) && !genericErrors[typ]
+}
+
+// genericErrors are names that only mean error.
+var genericErrors = wordSet("Error Exception Failure Fault Warning")

@@ -2,24 +2,17 @@ package trace
 
 import "strings"
 
-// leadingSpace counts leading blanks and tabs.
-func leadingSpace(s string) int {
-	i := 0
-	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
-		i++
-	}
-	return i
-}
+func withoutIndent(line string) string { return blanks.trimLeft(line) }
 
-func withoutIndent(line string) string { return line[leadingSpace(line):] }
+func leadingSpace(s string) int { return len(s) - len(withoutIndent(s)) }
 
-// trimEnd drops white space at the end of a line.
-func trimEnd(s string) string {
-	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t' || s[len(s)-1] == '\r') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
+// trimEnd drops white space and control characters at the end of a line.
+func trimEnd(s string) string { return lineEnds.trimRight(s) }
+
+var (
+	blanks, lineEnds = marksOf(" \t"), marksOf(" \t\r")
+	notInType        = marksOf(" \t\"'()[]{}=,;/")
+)
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 func isUpper(c byte) bool { return c-'A' < 26 }
@@ -29,12 +22,7 @@ func isAlpha(c byte) bool { return isUpper(c) || isLower(c) }
 func isHex(c byte) bool { return isDigit(c) || c-'a' < 6 || c-'A' < 6 }
 
 // countDigits is how many digits s begins with.
-func countDigits(s string) (n int) {
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	return n
-}
+func countDigits(s string) int { return len(s) - len(decimals.trimLeft(s)) }
 
 func allDigits(s string) bool { return s != "" && countDigits(s) == len(s) }
 
@@ -53,26 +41,26 @@ func isHexTail(s string) bool {
 }
 
 func appendWithoutDigits(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			dst = append(dst, s[i])
+	for _, c := range []byte(s) {
+		if !isDigit(c) {
+			dst = append(dst, c)
 		}
 	}
 	return dst
 }
 
-func beginsWithAny(s string, beginnings []string) bool {
-	for _, begin := range beginnings {
-		if strings.HasPrefix(s, begin) {
+func beginsWithAny(s string, beginnings ...string) bool {
+	for _, one := range beginnings {
+		if strings.HasPrefix(s, one) {
 			return true
 		}
 	}
 	return false
 }
 
-func endsWithAny(s string, ends []string) bool {
-	for _, end := range ends {
-		if strings.HasSuffix(s, end) {
+func endsWithAny(s string, ends ...string) bool {
+	for _, one := range ends {
+		if strings.HasSuffix(s, one) {
 			return true
 		}
 	}
@@ -118,14 +106,11 @@ func number(s string) (n int) {
 
 // cutNumber takes ":123" off the end of s.
 func cutNumber(s string) (rest string, n int, ok bool) {
-	i := len(s)
-	for i > 0 && isDigit(s[i-1]) {
-		i--
-	}
-	if i == len(s) || i < 1 || s[i-1] != ':' {
+	before := decimals.trimRight(s)
+	if rest, ok = strings.CutSuffix(before, ":"); !ok || len(before) == len(s) {
 		return s, 0, false
 	}
-	return s[:i-1], number(s[i:]), true
+	return rest, number(s[len(before):]), true
 }
 
 // lastIndex is strings.LastIndex, which hashes.
@@ -207,8 +192,6 @@ func withoutQuery(s string) string {
 	}
 	return s
 }
-
-var notInType = marksOf(" \t\"'()[]{}=,;/")
 
 // typeAndMessage splits "Type: message" where the first part looks like an error's class.
 func typeAndMessage(s string) (typ, message string, ok bool) {

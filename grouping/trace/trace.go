@@ -1,6 +1,12 @@
+// Package trace reads errors as runtimes print them: it recognizes the language of a stack trace, parses its exceptions
+// and frames, tells own code from libraries, and takes what differs between two occurrences of one fault out of calls,
+// types and messages. It stands on the standard library and on lists of words.
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Bounds that keep an error's cost linear and small.
 const (
@@ -8,10 +14,9 @@ const (
 	maxLine   = 2048 // bytes of a line
 	maxWindow = 8    // distance of frames within which a repetition is recursion
 	maxSpans  = 64   // exceptions of a chain
+	maxNested = 4    // errors that a message names, one in the other
+	MaxShown  = 100  // frames of an exception that are shown
 )
-
-// MaxShown is how many frames of one exception are shown.
-const MaxShown = 100
 
 // Trace is a parsed stack trace. It reuses its memory.
 type Trace struct {
@@ -27,43 +32,22 @@ type Trace struct {
 	rules     Rules           // of the project; nil: none
 }
 
-// sent is what was sent of an error.
-type sent struct {
-	typ, message string
-	pieces       []string // of a trace; one may hold many lines
-}
-
-// stack returns the pieces that hold the trace. Some senders put all of it into the message.
-func (e *sent) stack() []string {
-	if !e.inMessage() || strings.IndexByte(e.message, '\n') < 0 {
-		return e.pieces
-	}
-	return []string{e.message}
-}
-
-// inMessage reports whether a trace can only be in the message.
-func (e *sent) inMessage() bool {
-	for _, piece := range e.pieces {
-		if strings.TrimSpace(piece) != "" {
-			return false
-		}
-	}
-	return true
-}
-
-// Read reads an error with the pieces of its trace, as they were sent. Packages in libraries are not the sender's own
-// code, and its calls may have source maps.
+// Read reads an error with the pieces of its trace, as they were sent; one may hold many lines. Packages in libraries
+// are not the sender's own code, and its calls may have source maps.
 func (t *Trace) Read(typ, message string, pieces []string, libraries map[string]bool, mapping Mapping) {
-	e := &sent{typ, message, pieces}
+	alone := !slices.ContainsFunc(pieces, func(piece string) bool { return strings.TrimSpace(piece) != "" })
+	if alone && strings.IndexByte(message, '\n') >= 0 {
+		pieces = []string{message} // as some senders do
+	}
 	t.reset()
 	t.libraries = libraries
-	t.collect(e.stack())
-	if t.detect(); t.syntax.language == Unknown && e.inMessage() {
+	t.collect(pieces)
+	if t.detect(); t.syntax.language == Unknown && alone {
 		t.lines, t.syntax = t.lines[:0], &unknownSyntax // a message of several lines, but no trace
 	}
 	t.spans = append(t.spans, Span{})
 	t.read()
-	t.order(e)
+	t.order(typ, message, alone)
 	t.nameUnknown(t.lines)
 	t.insertPlace()
 	t.compare(mapping)
@@ -107,23 +91,16 @@ func (t *Trace) reset() {
 func (t *Trace) read() {
 	for i, l := range t.lines {
 		f, ok := t.call(i)
-		if ok && t.syntax.opens == nil {
-			t.add(f)
-			continue
-		}
 		var m mark
-		if ok {
-			m = t.syntax.opens(l)
-		} else {
+		if !ok {
 			if t.place.File == "" && !frameIn(l, &t.place, t.syntax.places) {
 				t.place = Frame{}
 			}
 			m = t.syntax.markOf(l)
+		} else if t.syntax.opens != nil {
+			m = t.syntax.opens(l)
 		}
-		if i+1 < len(t.lines) {
-			m = m.withNext(t.lines[i+1].string)
-		}
-		if m.kind != noMark && !t.apply(m, l.string) {
+		if m.kind != noMark && !t.apply(m.withNext(t.lines[i+1:]), l.string) {
 			return
 		}
 		if ok {

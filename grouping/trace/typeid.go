@@ -15,6 +15,7 @@ const (
 	minNumberID    = 4  // digits of a number that stands alone: three are a status
 	minInnerNumber = 5  // digits of a number within a word
 	uuidLength     = 36
+	curve          = "25519" // in names of cryptography
 )
 
 // appendWithoutIDs appends a type with "*" for each id in it, and tells whether there is one.
@@ -35,36 +36,29 @@ func nextID(s string, i int) (start, end, next int) {
 	if isUUID(s, i) {
 		return i, i + uuidLength, i + uuidLength
 	}
-	if !isAlnum(s[i]) {
-		return i + 1, i + 1, i + 1
+	for next = i + 1; next < len(s) && isAlnum(s[i]) && isAlnum(s[next]) && !isUUID(s, next); next++ {
 	}
-	for next = i + 1; next < len(s) && isAlnum(s[next]) && !isUUID(s, next); next++ {
+	part, before := s[i:next], byte(0)
+	if i > 0 {
+		before = s[i-1]
 	}
-	start, end = idInPart(s, i, next)
-	return start, end, next
-}
-
-// idInPart finds the id in the part s[from:to].
-func idInPart(s string, from, to int) (start, end int) {
-	part, before := s[from:to], byte(0)
-	if from > 0 {
-		before = s[from-1]
-	}
-	number := allDigits(part)
-	switch {
-	case strings.Contains(part, "0x"), number && isJavaCounted(s[:from]): // addresses and counters go in any version
-		return to, to
-	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(from-1, 0)])), !number && (isHexID(part, before) || isRandomID(part)):
-		return from, to
+	switch number := allDigits(part); {
+	case strings.Contains(part, "0x"), number && isJavaCounted(s[:i]): // addresses and counters go in any version
+		return next, next, next
+	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(i-1, 0)])), !number && isRandom(part, before):
+		return i, next, next
 	case number:
-		return to, to
+		return next, next, next
 	}
 	start, end = numberInWord(part)
-	return from + start, from + end
+	return i + start, i + end, next
 }
 
-// notAlnum is what is between the parts of a type.
-var notAlnum = ^(smallLetters | marksOf("A0"))
+var (
+	notAlnum              = ^(smallLetters | marksOf("A0")) // what is between the parts of a type
+	smallLetters, letters = marksOf("abcdefghijklmnopqrstuvwxyz"), smallLetters | marksOf("A\xff")
+	dots                  = marksOf(".")
+)
 
 // isNumberID distinguishes counters from codes. before is the byte before the number, label the word before that.
 func isNumberID(digits string, before byte, label string) bool {
@@ -77,6 +71,10 @@ func isNumberID(digits string, before byte, label string) bool {
 	return (len(digits) >= minNumberID || before == '[') && !isUpperWord(label) // "ORA-00942", "ERR_1001"
 }
 
+func isRandom(part string, before byte) bool {
+	return isHexID(part, before) || len(part) >= minRandomID && turns(part) >= minTurns
+}
+
 func isHexID(part string, before byte) bool {
 	least := minHexID
 	if before == '#' || before == '@' {
@@ -86,20 +84,17 @@ func isHexID(part string, before byte) bool {
 	return isHexWord(part, least) && !(lower && hasUpper(part)) && (turns(part) > 0 || lower && len(part) >= minPlainHexID)
 }
 
-func isRandomID(part string) bool { return len(part) >= minRandomID && turns(part) >= minTurns }
-
 // numberInWord finds an id within a word: "Job12345Failed", "Error8f3a9c".
 func numberInWord(word string) (start, end int) {
-	first := strings.IndexAny(word, "0123456789")
-	if first < 0 {
-		return len(word), len(word)
+	first := 0
+	for first < len(word) && !isDigit(word[first]) {
+		first++
 	}
 	if tail := word[first:]; isHexID(tail, 0) && !hasUpper(tail) && hasDigit(tail[1:]) {
 		return first, len(word)
 	}
 	for start = first; start < len(word); start = end + 1 {
-		for end = start; end < len(word) && isDigit(word[end]); end++ {
-		}
+		end = start + countDigits(word[start:])
 		if end-start >= minInnerNumber && !isUpperWord(word[:start]) && !isJavaCounted(word[:start]) && word[start:end] != curve {
 			return start, end
 		}
@@ -107,20 +102,19 @@ func numberInWord(word string) (start, end int) {
 	return len(word), len(word)
 }
 
-// curve is a number in names of cryptography.
-const curve = "25519"
-
 // isUUID reports whether a UUID begins at i.
 func isUUID(s string, i int) bool {
-	if len(s) < i+uuidLength || !isHex(s[i]) || i > 0 && isHex(s[i-1]) {
+	end := i + uuidLength
+	if len(s) < end || i > 0 && isHex(s[i-1]) || end < len(s) && isHex(s[end]) {
 		return false
 	}
-	for k, c := range []byte(s[i : i+uuidLength]) {
+	for k := range uuidLength {
+		c := s[i+k]
 		if dash := k == 8 || k == 13 || k == 18 || k == 23; dash && c != '-' && c != '_' || !dash && !isHex(c) {
 			return false
 		}
 	}
-	return i+uuidLength == len(s) || !isHex(s[i+uuidLength])
+	return true
 }
 
 // isUpperWord reports whether s has only upper-case letters.
@@ -144,30 +138,17 @@ func hasLower(s string) bool { return smallLetters.occursIn(s) }
 // hasLetter reports whether s holds more than digits and punctuation.
 func hasLetter(s string) bool { return letters.occursIn(s) }
 
-var smallLetters, letters = marksOf("abcdefghijklmnopqrstuvwxyz"), smallLetters | marksOf("A\xff")
-
 // AppendType appends an error's type without what differs between
 // occurrences, and without what not all senders of the language name.
 func (l Language) AppendType(dst []byte, typ string) []byte {
-	switch l {
-	case Python: // loggers name the module, tracebacks of it may not
+	switch {
+	case l == Python: // loggers name the module, tracebacks of it may not
 		typ = dots.afterLast(typ)
-	case Go: // types of errors that only have a message
-		if goPlainErrors[typ] {
-			return dst
-		}
-	case Native: // which word a build or a system has for it is chance
-		if memoryFault(typ) {
-			return append(dst, "memory fault"...)
-		}
+	case l == Go && goPlainErrors[typ]: // it only has a message
+		return dst
+	case l == Native && memoryFault(typ): // which word a build or a system has for it is chance
+		return append(dst, "memory fault"...)
 	}
-	return appendType(dst, typ)
-}
-
-var dots = marksOf(".")
-
-// appendType appends an error's type without what differs between occurrences.
-func appendType(dst []byte, typ string) []byte {
 	typ = withoutGenerated(Clip(FirstLine(typ), maxLine))
 	if !hasDigit(typ) {
 		return append(dst, typ...)
@@ -176,17 +157,10 @@ func appendType(dst []byte, typ string) []byte {
 	if without, found := appendWithoutIDs(plain[:0], typ); found {
 		typ = string(without)
 	}
-	return appendUnnumbered(dst, typ)
-}
-
-// appendUnnumbered appends a type without counters and addresses, as in "Foo$1" and "#<Class:0x00007f>".
-func appendUnnumbered(dst []byte, typ string) []byte {
-	for typ != "" {
-		before, address, found := strings.Cut(typ, "0x")
+	for numbered := true; numbered; typ = strings.TrimLeft(typ, "0123456789abcdefABCDEF") { // "Foo$1", "#<Class:0x00007f>"
+		var before string
+		before, typ, numbered = strings.Cut(typ, "0x")
 		dst = appendUncounted(dst, before)
-		if typ = ""; found {
-			typ = strings.TrimLeft(address, "0123456789abcdefABCDEF")
-		}
 	}
 	return dst
 }

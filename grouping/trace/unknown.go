@@ -12,6 +12,10 @@ import (
 const (
 	maxUnknownLine    = 300 // bytes of a line that are read
 	minUnknownLetters = 3   // fewer have no meaning
+	labelledLines     = 16  // of a report that are searched for the error's label, half of them at most
+	minPlaced         = 2   // lines with a place that are calls; one may be in a message
+	maxExtension      = 7   // bytes, with the dot
+	maxPlacedWords    = 2   // of a call beside "at", "line" and the like; prose has more
 )
 
 func unknownFrame(l line, f *Frame) bool {
@@ -32,7 +36,7 @@ func unknownOpens(l line) mark {
 	}
 	for _, brackets := range [...]string{"[]", "()"} { // behind the message: "no such cart (Shop::Closed)"
 		message, typ, found := cutLast(value, " "+brackets[:1])
-		if typ, closed := strings.CutSuffix(typ, brackets[1:]); found && closed && isUpper((typ + "_")[0]) && !notInType.occursIn(typ) {
+		if typ, closed := strings.CutSuffix(typ, brackets[1:]); found && closed && typ != "" && isUpper(typ[0]) && !notInType.occursIn(typ) {
 			return mark{header, typ, message}
 		}
 	}
@@ -41,7 +45,7 @@ func unknownOpens(l line) mark {
 
 func unknownInApp(f *Frame) bool {
 	if f.File != "" {
-		return !isPlacedLibrary(f.File)
+		return !strings.HasPrefix(f.File, "/usr/") && !containsAny(f.File, placedLibraries)
 	}
 	label, _ := cutLabel(f.Function)
 	return label == ""
@@ -91,9 +95,6 @@ func (c *chain) nameUnknown(lines []line) {
 	}
 }
 
-// labelledLines is how many lines of a report are searched for the error's label, half of them at most.
-const labelledLines = 16
-
 // countPlaced counts the lines that name a place, and those of them after a line that does not.
 func countPlaced(frames []Frame) (placed, apart int) {
 	after := true
@@ -110,9 +111,6 @@ func countPlaced(frames []Frame) (placed, apart int) {
 	return placed, apart
 }
 
-// minPlaced is how many lines with a place are calls; one may be in a message.
-const minPlaced = 2
-
 // isPlaced reports whether a line of a report names a line of a file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
 func (f *Frame) isPlaced() bool {
 	if f.placed == 0 {
@@ -124,9 +122,6 @@ func (f *Frame) isPlaced() bool {
 }
 
 func hasPlace(s string) bool {
-	if !hasDigit(s) {
-		return false
-	}
 	for rest, found := s, true; found; {
 		if _, rest, found = strings.Cut(rest, "ine "); countDigits(rest) > 0 && found {
 			return true
@@ -137,25 +132,29 @@ func hasPlace(s string) bool {
 	return ok
 }
 
-// maxExtension is the longest extension, with its dot.
-const maxExtension = 7
-
 // cutLabel splits "Exit code: 3". Labels are words, the first capitalized.
 func cutLabel(s string) (label, value string) {
 	label, value, ok := strings.Cut(s, ":")
 	if padded, ok := strings.CutSuffix(label, "  "); ok { // "exception class    : EAccessViolation"
 		return strings.TrimRight(padded, " "), strings.TrimSpace(value)
 	}
-	if !ok || label == "" || !isUpper(label[0]) || value != "" && value[0] != ' ' && value[0] != '\t' {
-		return "", s
-	}
-	if marksOf(label)&^inLabel != 0 {
+	if !ok || label == "" || !isUpper(label[0]) || value != "" && !blanks.has(value[0]) || marksOf(label)&^inLabel != 0 {
 		return "", s
 	}
 	return label, strings.TrimSpace(value)
 }
 
-var inLabel = smallLetters | marksOf("A /")
+var (
+	inLabel = smallLetters | marksOf("A /")
+	// Bytes between words, and those without which a word is kept as it is.
+	unknownBreaks, unknownMarks = marksOf(" \t(),[]{}<>=:;'\""), marksOf("0/\\+\r\xff")
+	placeMarks, notInName       = marksOf(".0"), marksOf("\"{}=,") // in each place; in no name of a function
+	placeEnd                    = marksOf("0123456789:,)\"'")      // that may follow a line number: a column, the end of parentheses
+	placeBreaks                 = marksOf(" \t\"'`([{<,;|=")
+	nameEnds                    = marksOf(".,;:!?()[]{}<>|-'")
+	placedLibraries             = partsOf("/vendor/", "/deps/", "/.nimble/", "/.opam/", "/opam/", "/zig/lib/", "/crystal/src/", "/toolchains/",
+		"/node_modules/", "/packages/")
+)
 
 func unknownIdentity(dst []byte, f *Frame) []byte {
 	if f.File != "" {
@@ -190,25 +189,16 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 		word = base
 	}
 	word = withoutOffset(word)
-	if isNumbered(word) {
-		return dst, letters
-	}
-	if rest, ok := strings.CutPrefix(word, "0x"); ok && isHexTail(rest) || isHexWord(word, 6) || isHexWord(word, 4) && isDigit(word[0]) {
+	address, ok := strings.CutPrefix(word, "0x")
+	label, number, joined := strings.Cut(word, "-") // one of many machines, "web-27.example.net", but no code, "ORA-00942"
+	machine := joined && label != "" && hasDigit(word) && !(isUpperWord(label) && allDigits(number))
+	if ok && isHexTail(address) || isHexWord(word, 6) || isHexWord(word, 4) && isDigit(word[0]) || machine {
 		return dst, letters
 	}
 	start := len(dst)
 	dst = appendWithoutDigits(dst, word)
 	return dst, letters + len(dst) - start
 }
-
-// isNumbered recognizes one of many machines: "web-27.example.net". "ORA-00942" is a code.
-func isNumbered(word string) bool {
-	label, number, joined := strings.Cut(word, "-")
-	return joined && label != "" && hasDigit(word) && !(isUpperWord(label) && allDigits(number))
-}
-
-// Bytes between words, and those without which a word is kept as it is.
-var unknownBreaks, unknownMarks = marksOf(" \t(),[]{}<>=:;'\""), marksOf("0/\\+\r\xff")
 
 // Clip cuts s to at most n bytes, before a character. Invalid UTF-8 is cut anywhere.
 func Clip(s string, n int) string {
@@ -222,3 +212,123 @@ func Clip(s string, n int) string {
 	}
 	return s[:n]
 }
+
+// Traces of languages without a parser of their own. A call is a line with a function, a file and a line number, in any
+// order, and hardly other words: "Cart.total (cart.pas:12)", "cart.nim(12) total", "total at cart.cr:12:3",
+// `Called from Cart.total in file "cart.ml", line 12`, "total, line 12 of cart.pas".
+
+func placedFrame(l line, f *Frame) bool {
+	if placeMarks&^l.has != 0 {
+		return false
+	}
+	s := strings.TrimSpace(l.string)
+	before, after, ok := cutPlace(s[:min(len(s), maxUnknownLine)], f)
+	if !ok {
+		return false
+	}
+	words := f.nameFrom(before) + f.nameFrom(after)
+	// A port may follow "db-17.shop.net".
+	return f.Function != "" && words <= maxPlacedWords && strings.Count(baseName(f.File), ".") <= 1 && !notInName.occursIn(f.Function)
+}
+
+// detectPlaced returns the syntax of lines that hold calls: at least two, as one with a place may be a message. The
+// error is named next to the innermost.
+func (s *scores) detectPlaced(lines []line) *syntax {
+	calls, named, chosen := 0, 0, &placedSyntax
+	for i, l := range lines {
+		s.tried = append(s.tried, tried{})
+		if found := &s.tried[i]; placedFrame(l, &found.call) {
+			found.of = chosen
+			calls++
+		} else if unknownOpens(l).kind != noMark {
+			named = i
+		}
+	}
+	switch {
+	case calls < minPlaced:
+		s.tried, chosen = s.tried[:0], &unknownSyntax
+	case named == len(lines)-1 && s.tried[0].of != nil, strings.Contains(lines[0].string, "most recent call last"):
+		chosen = &placedLastSyntax
+	}
+	return chosen
+}
+
+// cutPlace finds a file and a line number in s, and returns what is before and after them.
+func cutPlace(s string, f *Frame) (before, after string, ok bool) {
+	*f = Frame{}
+	if !hasDigit(s) {
+		return "", "", false
+	}
+	for end := 0; ; {
+		dot := end + strings.IndexByte(s[end:], '.')
+		if dot < end {
+			return "", "", false
+		}
+		end = len(s) - len(smallLetters.trimLeft(s[dot+1:]))
+		if n := end - dot; n > 1 && n <= maxExtension+1 && dot > 0 && isAlnum(s[dot-1]) {
+			start := dot - len(placeBreaks.afterLast(s[:dot]))
+			f.File = s[start:end]
+			if f.Line, before, after = lineOf(s[:start], s[end:]); f.Line > 0 {
+				return before, after, true
+			}
+		}
+	}
+}
+
+// lineOf finds the line number after a file, ":12:3", "(12)", `", line 12`, or before it, "line 12 of".
+func lineOf(before, after string) (line int, head, tail string) {
+	if strings.HasPrefix(after, " (") { // a remark
+		_, after, _ = strings.Cut(after, ")")
+	}
+	rest := strings.TrimLeft(after, "\"',) ")
+	for _, mark := range [...]string{":(", ":", "(", "#", "line ", "at line ", "Line "} {
+		digits, ok := strings.CutPrefix(rest, mark)
+		if n := countDigits(digits); ok && n > 0 && (len(mark) > 2 || len(rest) == len(after)) {
+			return number(digits[:n]), before, placeEnd.trimLeft(digits[n:])
+		}
+	}
+	head, digits, ok := cutLast(before, "line ")
+	if n := countDigits(digits); ok && n > 0 && len(digits)-n <= len(" of \"") {
+		return number(digits[:n]), head, after
+	}
+	return 0, before, after
+}
+
+// nameFrom takes the function from words around its place, and counts those that may be a function.
+func (f *Frame) nameFrom(s string) (words int) {
+	for s != "" {
+		if s[0] == '(' { // a remark
+			_, s, _ = strings.Cut(s, ")")
+			continue
+		}
+		word, rest, _ := strings.Cut(s, " ")
+		name, _, called := strings.Cut(word, "(")
+		if s = rest; called && !strings.HasSuffix(word, ")") { // arguments with blanks
+			_, s, _ = strings.Cut(rest, ")")
+		}
+		name = nameEnds.trim(name)
+		if name == "" || placedWords[name] || !isAlpha(name[0]) && name[0] != '_' && name[0] != '@' || isHexWord(name, minPlainHexID) {
+			continue
+		}
+		words++
+		if f.Function == "" || called {
+			f.Function = name
+		}
+	}
+	return words
+}
+
+// placedMark reads the lines around calls: a label, or a type and a message.
+func placedMark(l line) mark {
+	if raised, ok := strings.CutPrefix(l.string, "raised "); ok { // by Ada
+		typ, message, _ := strings.Cut(raised, " : ")
+		return mark{header, typ, message}
+	}
+	if m := unknownOpens(l); m.kind != noMark {
+		return m
+	}
+	return classHeader(l.string)
+}
+
+// placedLastMark reads them where the error is named below.
+func placedLastMark(l line) mark { return placedMark(l).below() }

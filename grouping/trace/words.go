@@ -9,11 +9,6 @@ var beamLibraries = wordSet(`elixir stdlib kernel phoenix plug plug_cowboy cowbo
 logger mix ex_unit absinthe bandit thousand_island phoenix_live_view oban broadway gen_stage jason finch mint req tesla hackney
 erts gen_server proc_lib lists gen supervisor`)
 
-// pageWords are names of scripts whose letters no error message has.
-var pageWords = wordSet(`analytics basket bootstrap browse calendar carousel catalogue chart checkout customer dashboard editor
-explore footer gallery header homepage invoice landing layout login marketing navigation nav onboarding payment polyfills
-pricing product settings sidebar signup subscription toolbar vendors webpack widget wishlist`)
-
 // memoryFaults are what sanitizers, systems and languages call misused memory.
 var memoryFaults = wordSet(`SEGV SIGSEGV SIGBUS KERN_INVALID_ADDRESS KERN_PROTECTION_FAILURE EXC_BAD_ACCESS ACCESS_VIOLATION
 EXCEPTION_ACCESS_VIOLATION STATUS_ACCESS_VIOLATION EAccessViolation AccessViolationException 0xc0000005 0xC0000005
@@ -92,41 +87,20 @@ __fortify_fail __chk_fail g_log g_logv g_assertion_message g_assertion_message_e
 qt_assert qt_assert_x RaiseException RtlRaiseException UnhandledExceptionFilter _CxxThrowException __exceptionPreprocess
 rust_panic rust_begin_unwind demangling_terminate_handler V8_Fatal V8_Dcheck fatalError panicImpl`)
 
-// vocabulary is words of error messages: as many as have all groups of three letters that occur in such words.
-var vocabulary = wordSet(`aborted above absent accepted account acquired across adding address after against alias alive
-already also ambiguous another any apply arguments array assignment associated async attempts attributes authorization
-available await bad batch because been before beginning being belong between bind blank blocked both break broker buffer bug
-builder busy byte cache callback cancelling cannot capacity caught certificate chain channel checking checkpoint checksum
-children chunk circular classpath cleanup client close columns command comment commit common communication compatible compile
-component computed configuration conflict consume convert cookie copy corrupt crash create currency cursor cycle daemon
-database day deadline deadlock declare decrypt default delimiter denied dependencies depth descriptor destroyed details
-detected device dictionary did die differ digest digit dimension disallowed disconnected disk dispatch division dns document
-does doing domain double download driver dropped due dump duplicate during early else empty encrypt endpoint engine enough
-entity entry enum environment eof equal error escape evaluate exact exceeded executor exhausted exist exit expiration export
-expression external extract failing failure false fatal feature fetch few fields filesystem filter finish first fit fixed flag
-float flush follower following forbidden forced foreign format forward found fragment free from function future gateway general
-give global got group guard had halt handshake have heap height help hidden hit holding hook hostname how https identifier idle
-ignore immutable important improper included including incomplete indexes info inherit initializing input instead integrity
-interface interval invalid invocation issue items its jar jobs join json just keep keys kill label language layer left length
-level library license link loading logged logout lookup loop magic make malformed manager manifest mapping master maximum maybe
-mean media member merge merging message metadata methods middleware migration minimum mismatch mkdir modify more most mount
-much multiple must near needs negative neither nested network never new nil nobody node non nullable number objects obsolete
-obtain occurred offline offset once onto option order outside overflow overlap override ownership package pair panic password
-payload peer perform period persist phase pid pipeline place platform plugin policy pool precision previously primary
-privileges problem processes profile program progress prohibited project promise properties property protocol provide proxy
-public query queue quorum quota raise range raw readable readonly really reason receiving recipient recognized recover
-recursive reduce referenced refresh refused regex region registry regular reject related remote removal repeat replicas
-repository represent requests resize respond results retrieve returned returns revoked role root rule runnable same save
-schedule scheme search second seek segment select self semaphore separator sequence server service sets several shape she
-should shutdown shutting signal simple single skipped slave sleep slot snapshot soft solution some source specified split sql
-ssl stack start statistics status step still storage streams structure style subject submit subscribe successfully suffix
-suitable super supports suspend switch symbol synchronize syntax tag taking tasks tenant terminate text that their these they
-third this threads throttled tick timeouts timestamp timezone tls tokens topic total towards transaction transfer transform
-transient translate transmit transport traverse trigger true truncate trust trying tuple twice types unauthorized unbound
-undefined unexpectedly unhandled unicode union unique unknown unless unmarshal unparseable unreachable unresolved unsafe
-unsigned unused update upgrade upon url usable using utf validate value variable vector verify via view violated virtual
-visible void volume want warning was well went what when which who why width will wire within working would wrap written wrong
-xml yaml year yet yield zero zip`)
+// pageWords are words of pages and errors whose groups of three letters other words of this package lack.
+var pageWords = wordSet(`acquired alias already ambiguous analytics apply associated available await before being belong between blank bootstrap both
+browse button cache cannot capacity catalogue category checksum chunk circular cleanup client close common compatible
+configuration conflict cookie corrupt cycle daemon dashboard delimiter destroyed detail dictionary digest digit disallowed
+document does domain early empty enough enum environment evaluate exact exhausted exit expiration false fetch first fixed flush
+forbidden fragment group guard handshake helper holding homepage hostname ignore immutable important included info inherit
+input instead invoice issue items keys layer left length level library license logout lookup magic make malformed manifest
+maximum maybe merge middleware mkdir much multiple navigation needs nobody obsolete obtain offset outside ownership password
+payload peer period pipeline platform policy polyfills previously privacy prohibited protocol proxy public query queue quorum
+readonly receiving recipient recognized reduce reject removal repeat respond results retrieve revoked runnable save scheme seek
+sequence shape shutdown skipped snapshot soft source specified split style submit successfully suffix suitable suspend switch
+symbol syntax taking tenant their third throttled timezone toolbar topic total transmit trying tuple twice unauthorized
+unexpectedly unless unmarshal unparseable unresolved unused update upgrade vendors virtual welcome what when which width
+wishlist worker would yield`)
 
 // dartLibraries are packages.
 var dartLibraries = wordSet(`flutter flutter_test flutter_riverpod riverpod bloc flutter_bloc provider http dio get async

@@ -67,6 +67,7 @@ const (
 	TypeErrorGroupUnmerged     = "weir.grouping.v1.error_group_unmerged"
 	TypeErrorGroupSplit        = "weir.grouping.v1.error_group_split"
 	TypeErrorAlertFired        = "weir.grouping.v1.error_alert_fired"
+	TypeErrorsChangeReported   = "weir.grouping.v1.change_reported"
 	TypeKeyUsed                = "weir.ingest.v1.key_used"
 	TypeKeyExposed             = "weir.ingest.v1.key_exposed"
 	TypeErased                 = "weir.erasures.v1.erased"

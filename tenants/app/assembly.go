@@ -211,7 +211,7 @@ func (a *App) buildNotifications() error {
 		consumed, err := a.base.NewConsumer(consumer.Config{
 			Group: group, Topic: topic,
 			AcceptLost: true, // facts expire, and nothing is rebuilt from them
-			Handle:     bus.FactsConsumer{Origin: a.config.linkOrigin(), Deliver: deliver}.Consume,
+			Handle:     bus.FactsConsumer{Origin: a.config.linkOrigin(), Deliver: deliver, Report: audit.NewReports(a.work).Keep}.Consume,
 			Committed:  func([]sharedbus.Record) { a.notices.sender.Wake() },
 		})
 		if err != nil {

@@ -31,6 +31,12 @@ func (i *ingestor) erased(of tenants.Deletable) {
 	}
 }
 
+// reported publishes that somebody resolved an error.
+func (i *ingestor) reported(of contract.ChangeReported) {
+	of.Action, of.Target, of.Actor, of.At = "error_group.resolved", contract.ReportedTarget{Kind: "error_group", ID: "grp_1", Name: "Canary-Error"}, "mem_1", time.Now()
+	i.publishFor(of.Organization, contract.TopicGrouping, contract.TypeErrorsChangeReported, of.Organization, of)
+}
+
 // deletion waits until a deletion is in a state.
 func (p *process) deletion(t *testing.T, of tenants.Deletable, state tenants.DeletionState) (found map[string]any) {
 	t.Helper()
@@ -59,6 +65,15 @@ func TestDeletedIsGone(t *testing.T) {
 	p.must(t, 201, "POST", "/v1/members", text(map[string]any{"organization": acme.organization, "email": "canary@example.com", "name": "Canary-Member",
 		"role": "owner", "password": "correct horse battery"}))
 	p.browser("192.0.2.77").signIn(t, "canary@example.com", "correct horse battery")
+	for _, of := range []contract.ChangeReported{{Organization: acme.organization, Project: acme.project}, {Organization: kept.organization, Project: doomed}} {
+		others.reported(of)
+		testenv.Eventually(t, func() error {
+			if lines := p.auditOf(t, of.Organization, "&action=error_group.resolved"); len(lines) != 1 || !strings.Contains(text(lines), "Canary-Error") {
+				return fmt.Errorf("%w: %v", errNotYet, lines)
+			}
+			return nil
+		})
+	}
 	project, organization := tenants.Deletable{Organization: kept.organization, Project: doomed}, tenants.Deletable{Organization: acme.organization}
 
 	p.must(t, 202, "DELETE", "/v1/projects/"+doomed, "")

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,7 +113,7 @@ type ingestor struct {
 func (w world) ingestor(t *testing.T) *ingestor {
 	t.Helper()
 	for _, topic := range contract.Topics(0, 0) {
-		if topic.Name == contract.TopicIngest || topic.Name == contract.TopicAccounts {
+		if slices.Contains([]string{contract.TopicIngest, contract.TopicAccounts, contract.TopicGrouping}, topic.Name) {
 			testenv.Must(t, topics.Ensure(t.Context(), w.brokers, []contract.Topic{topic}))
 		}
 	}
@@ -124,11 +125,16 @@ func (w world) ingestor(t *testing.T) *ingestor {
 
 func (i *ingestor) publish(topic, kind, key string, value any) {
 	i.t.Helper()
+	i.publishFor("", topic, kind, key, value)
+}
+
+func (i *ingestor) publishFor(organization, topic, kind, key string, value any) {
+	i.t.Helper()
 	encoded, err := json.Marshal(value)
 	testenv.Must(i.t, err)
 	i.published++
 	m := message.NewMessage(fmt.Sprint(kind, "/", i.published), encoded)
-	m.Metadata = contract.Attributes{ID: m.UUID, Type: kind, Source: "weir/ingest", Time: time.Now()}.Headers()
+	m.Metadata = contract.Attributes{ID: m.UUID, Type: kind, Source: "weir/ingest", Time: time.Now(), Organization: organization}.Headers()
 	m.Metadata[bus.KeyMetadata] = key
 	if _, err := i.publisher.PublishContext(i.t.Context(), topic, m); err != nil {
 		i.t.Fatal(err)

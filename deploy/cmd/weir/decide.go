@@ -34,6 +34,7 @@ func (c *errorsResolve) Run(ctx context.Context) error {
 type errorsIgnore struct {
 	For   time.Duration `help:"How long, such as 48h. 0: for ever." default:"0"`
 	Count int64         `help:"Until it happens so many times." default:"0"`
+	Users int64         `help:"Until it has affected so many users." default:"0"`
 	Per   string        `help:"Count only what happens within this span." enum:",minute,hour,day,week" default:""`
 
 	decider
@@ -46,8 +47,8 @@ func (c *errorsIgnore) Run(ctx context.Context) error {
 
 func (c *errorsIgnore) decision(now time.Time) client.GroupDecision {
 	decision := client.GroupDecision{Status: "ignored"}
-	if c.For != 0 || c.Count != 0 || c.Per != "" {
-		decision.Until = &client.IgnoredUntil{Count: c.Count, Per: c.Per}
+	if c.For != 0 || c.Count != 0 || c.Users != 0 || c.Per != "" {
+		decision.Until = &client.IgnoredUntil{Count: c.Count, Users: c.Users, Per: c.Per}
 	}
 	if c.For != 0 {
 		at := now.Add(c.For).UTC().Truncate(time.Second)

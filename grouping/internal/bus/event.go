@@ -61,7 +61,10 @@ func Announce(ctx context.Context, tx pgx.Tx, changes []postgres.Change) error {
 			facts = append(facts, fact)
 		}
 	}
-	return outbox.Save(ctx, tx, facts)
+	if err := outbox.Save(ctx, tx, facts); err != nil {
+		return err
+	}
+	return Report(ctx, tx, reports(changes))
 }
 
 func changeFact(c postgres.Change) (fact outbox.Fact, announced bool) {

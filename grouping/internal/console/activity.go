@@ -24,9 +24,9 @@ type shownActivity struct {
 	Regressed bool
 }
 
-func showActivity(r *http.Request, found []postgres.Activity) (shown []shownActivity) {
+func (c *console) showActivity(r *http.Request, found []postgres.Activity) (shown []shownActivity) {
 	for _, a := range found {
-		s := shownActivity{At: a.At, Who: who(r, a.By.ID, a.By.Name), Note: a.Note, Regressed: a.Kind == grouping.WasRegressed}
+		s := shownActivity{At: a.At, Who: c.who(r, a.By.ID, a.By.Name), Note: a.Note, Regressed: a.Kind == grouping.WasRegressed}
 		switch a.Kind {
 		case grouping.WasResolved:
 			s.Did = "resolved it" + resolvedIn(a.Resolution)
@@ -39,7 +39,7 @@ func showActivity(r *http.Request, found []postgres.Activity) (shown []shownActi
 		case grouping.WasRegressed, grouping.WasSpiking, grouping.WasQuiet:
 			s.Did = a.Reason
 		case grouping.WasAssigned:
-			s.Did = assignedTo(r, a)
+			s.Did = c.assignedTo(r, a)
 		case grouping.WasNoted:
 			s.Did = "wrote"
 		case grouping.WasLinked:
@@ -101,6 +101,9 @@ func ignoredUntil(u grouping.Until) (words string) {
 	if u.Count > 1 {
 		words += " until it happens " + ui.Count(u.Count) + " times"
 	}
+	if u.Users > 0 {
+		words += " until it affects " + ui.Count(u.Users) + " users"
+	}
 	if name := groups.SpanName(u.Per); name != "" {
 		words += " within one " + name
 	}
@@ -108,12 +111,12 @@ func ignoredUntil(u grouping.Until) (words string) {
 }
 
 // assignedTo says to whom a group was assigned, and why if nobody did.
-func assignedTo(r *http.Request, a postgres.Activity) string {
+func (c *console) assignedTo(r *http.Request, a postgres.Activity) string {
 	did := "assigned it to "
 	if a.By.ID == "" {
 		did = "It is assigned to "
 	}
-	if did += cmp.Or(who(r, a.Assignee.ID, a.Assignee.Name), "nobody"); a.Reason != "" {
+	if did += cmp.Or(c.who(r, a.Assignee.ID, a.Assignee.Name), "nobody"); a.Reason != "" {
 		did += ". " + a.Reason
 	}
 	return did

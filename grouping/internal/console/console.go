@@ -125,9 +125,12 @@ func placed(fields []ui.Field, invalid grouping.Invalid) (found bool) {
 }
 
 // who names an author or an assignee to the reader.
-func who(r *http.Request, id, name string) string {
+func (c *console) who(r *http.Request, id, name string) string {
 	if id != "" && id == identity.FromContext(r.Context()).Member {
 		return "you"
+	}
+	if key, is := c.directory.Key(identity.OrganizationOf(r.Context()), id); is {
+		name = "Key \"" + key.Name + "\""
 	}
 	return cmp.Or(name, id)
 }

@@ -66,12 +66,18 @@ var untils = []struct {
 	{"h10", "until it happens 10 times in an hour", untilCount(10, time.Hour)},
 	{"h100", "until it happens 100 times in an hour", untilCount(100, time.Hour)},
 	{"h1000", "until it happens 1,000 times in an hour", untilCount(1000, time.Hour)},
+	{"u10", "until it affects 10 users", untilUsers(10)},
+	{"u100", "until it affects 100 users", untilUsers(100)},
 }
 
 func untilIn(span time.Duration) func(time.Time) grouping.Until {
 	return func(now time.Time) grouping.Until {
 		return grouping.Until{At: now.Add(span).UTC().Truncate(time.Second)}
 	}
+}
+
+func untilUsers(n int64) func(time.Time) grouping.Until {
+	return func(time.Time) grouping.Until { return grouping.Until{Users: n} }
 }
 
 func untilCount(n int64, per time.Duration) func(time.Time) grouping.Until {

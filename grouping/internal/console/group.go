@@ -26,6 +26,7 @@ type groupPage struct {
 	Links       []grouping.Link
 	MapsHref    string
 	RulesHref   string
+	Unordered   string // as of groups.Detail
 }
 
 // shownSimilar is a group that may be about the same
@@ -75,8 +76,9 @@ func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status i
 	}
 	page := groupPage{
 		shownCounts: counts, shownGroup: p.show(r, found.Group), decideForms: newDecideForms(r, found.Group, newest), Why: found.Why,
-		Occurrences: showOccurrences(found.Group.Project, found.Occurrences), Similar: showSimilar(found.Similar), Activity: showActivity(r, activity),
+		Occurrences: showOccurrences(found.Group.Project, found.Occurrences), Similar: showSimilar(found.Similar), Activity: p.showActivity(r, activity),
 		MapsHref: ofProject(mapsPath, found.Group.Project), RulesHref: ofProject(rulesPath, found.Group.Project), Links: found.Group.State.Links,
+		Unordered: found.Unordered,
 	}
 	for _, member := range found.Members {
 		page.Members = append(page.Members, p.show(r, member))

@@ -61,7 +61,7 @@ func (g shownGroup) clipped() shownGroup {
 func (p *groupPages) show(r *http.Request, g postgres.Group) shownGroup {
 	return shownGroup{
 		Group: g, Href: groupsPath + "/" + g.ID, Project: p.directory.Name(g.Project), Levels: ui.Levels(g.Severities.Names()),
-		How: resolvedIn(g.State.Resolution) + ignoredUntil(g.State.Until), Assignee: who(r, g.State.Assignee.ID, g.State.Assignee.Name),
+		How: resolvedIn(g.State.Resolution) + ignoredUntil(g.State.Until), Assignee: p.who(r, g.State.Assignee.ID, g.State.Assignee.Name),
 		Merged: int64(g.Members), Spiking: p.clock().Sub(g.State.Spike.Hour) < 24*time.Hour,
 	}
 }
@@ -84,7 +84,7 @@ type groupsPage struct {
 func (p *groupPages) showGroups(w http.ResponseWriter, r *http.Request) error {
 	shown, asked := ui.WithTimes(r, ui.AnyTime, p.clock())
 	search, asked, err := p.queryOf(asked)
-	words := ui.Field{Label: "Title, type or culprit", Hint: "Title, type or culprit", MaxLength: 200}
+	words := ui.Field{Label: "Title, type or culprit", Hint: "Words, type:KeyError release:1.2 assigned:me", MaxLength: 200}
 	page := groupsPage{Filters: ui.NewFilters(r, p.directory.Projects(identity.FromContext(r.Context()).Organization), words, ui.AnyTime, err)}
 	page.decideForms, page.Views, page.DecidePath = newDecideForms(r, postgres.Group{}, ""), viewsOf(r), groupsPath+"/decide?"+r.URL.RawQuery
 	page.Filters.Keep(r, "status")
@@ -131,7 +131,7 @@ func (p *groupPages) queryOf(r *http.Request) (search postgres.GroupQuery, asked
 	if search, err = query.Parse(asked); err != nil {
 		return search, asked, err
 	}
-	word := cmp.Or(r.URL.Query().Get("status"), string(grouping.Unresolved))
+	word := cmp.Or(string(search.Status), r.URL.Query().Get("status"), string(grouping.Unresolved)) // is: of the search line comes first
 	if status, known := grouping.ParseStatus(word); known {
 		search.Status = status
 	} else if word != allStates {

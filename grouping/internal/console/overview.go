@@ -52,6 +52,10 @@ func (p *groupPages) showOverview(w http.ResponseWriter, r *http.Request) error 
 	if part.Errors > 0 {
 		part.Chart = ui.NewHistogram(list, "errors", found.From, time.Hour, nil, buckets)
 	}
+	if part.Chart != nil && found.AtLeast {
+		part.Chart.Label = "At least " + part.Chart.Label
+		part.Chart.Note = "At least so many: of the " + ui.Count(postgres.MostSummed) + " groups seen last."
+	}
 	p.pages.WritePart(w, "overview", part)
 	return nil
 }

@@ -146,7 +146,7 @@ func (p *rulePages) rulesPage(r *http.Request, project string) (page rulesPage, 
 		if i == 0 {
 			newest, page.Version = v, v.Version
 		}
-		page.Versions = append(page.Versions, shownVersion{v.Version, v.Since, who(r, v.By.ID, v.By.Name), v.Note, v.Restored, i == 0,
+		page.Versions = append(page.Versions, shownVersion{v.Version, v.Since, p.who(r, v.By.ID, v.By.Name), v.Note, v.Restored, i == 0,
 			ofProject(rulesPath, page.Project) + "&version=" + strconv.FormatInt(v.Version, 10)})
 	}
 	return page, newest, err

@@ -116,13 +116,13 @@ func (p *settingPages) readSettings(r *http.Request, page *settingsPage) (err er
 	if err != nil {
 		return err
 	}
-	page.SetBy, page.IfSince, page.Fields = who(r, page.Setting.By, ""), instant(page.Setting.Since), settingFields(page.Setting)
+	page.SetBy, page.IfSince, page.Fields = p.who(r, page.Setting.By, ""), instant(page.Setting.Since), settingFields(page.Setting)
 	page.Owners = ownersForm{IfSince: instant(time.Time{}), Me: reader.Member, Cursor: r.URL.Query().Get("from")}
 	for i, v := range versions {
 		if i == 0 {
 			page.Owners.Text, page.Owners.IfSince = v.Rules.Text(), instant(v.Since)
 		}
-		page.Owners.Versions = append(page.Owners.Versions, ownersVersion{v.Since, who(r, v.By, ""), int64(len(v.Rules))})
+		page.Owners.Versions = append(page.Owners.Versions, ownersVersion{v.Since, p.who(r, v.By, ""), int64(len(v.Rules))})
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ func With(t testing.TB, change func(config *groups.Config)) *groups.Service {
 	config := groups.Config{
 		NewGroups: grouping.Budgets{Project: math.MaxInt, Organization: math.MaxInt}, Projects: identity.NewDirectory(), Pool: pool, Reads: pool, Concurrency: 2,
 		Announce:  func(context.Context, pgx.Tx, []postgres.Change) error { return nil },
+		Report:    func(context.Context, pgx.Tx, []groups.Change) error { return nil },
 		Send:      func(context.Context, pgx.Tx, []postgres.Message) error { return nil },
 		MaxAlerts: 50, Clock: time.Now, Metrics: prometheus.NewRegistry(),
 	}

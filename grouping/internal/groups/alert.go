@@ -82,7 +82,10 @@ func (a *Alerts) Create(ctx context.Context, request Request, project string, ru
 			Organization: request.Who.Organization, Project: project, ID: "alr_" + strings.ToLower(rand.Text()), Version: 1, UpdatedBy: request.By.ID,
 			UpdatedAt: now, ErrorAlert: grouping.ErrorAlert{AlertRule: rule, Since: now},
 		}
-		return project, alert, postgres.InsertAlert(ctx, tx, alert, a.limit)
+		if err := postgres.InsertAlert(ctx, tx, alert, a.limit); err != nil {
+			return project, alert, err
+		}
+		return project, alert, a.db.tell(ctx, tx, request, project, changeOf(alertCreated, alert, nil, alertFields(rule)))
 	})
 }
 
@@ -95,7 +98,7 @@ func (a *Alerts) Update(ctx context.Context, request Request, project, id string
 		if alert.Version != version {
 			return postgres.ErrAlertChanged
 		}
-		return saveRule(ctx, tx, request, alert, rule, now)
+		return a.saveRule(ctx, tx, request, alert, rule, now)
 	})
 }
 
@@ -107,14 +110,34 @@ func (a *Alerts) Mute(ctx context.Context, request Request, id string, until tim
 		if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), now); err != nil {
 			return err
 		}
-		return saveRule(ctx, tx, request, alert, rule, now)
+		return a.saveRule(ctx, tx, request, alert, rule, now)
 	})
 }
 
-func saveRule(ctx context.Context, tx pgx.Tx, request Request, alert *postgres.Alert, rule grouping.AlertRule, now time.Time) error {
+func (a *Alerts) saveRule(ctx context.Context, tx pgx.Tx, request Request, alert *postgres.Alert, rule grouping.AlertRule, now time.Time) error {
+	before := alertFields(alert.AlertRule)
 	lines := alert.Change(rule, now)
 	alert.Version, alert.UpdatedBy, alert.UpdatedAt = alert.Version+1, request.By.ID, now
-	return postgres.SaveAlerts(ctx, tx, []*postgres.Alert{alert}, map[string][]grouping.AlertLine{alert.ID: lines}, now)
+	if err := postgres.SaveAlerts(ctx, tx, []*postgres.Alert{alert}, map[string][]grouping.AlertLine{alert.ID: lines}, now); err != nil {
+		return err
+	}
+	return a.db.tell(ctx, tx, request, alert.Project, changeOf(alertChanged, alert, before, alertFields(rule)))
+}
+
+// alertFields are what the audit shows of a rule.
+func alertFields(rule grouping.AlertRule) Fields {
+	said := Fields{
+		"name": rule.Name, "muted_until": instant(rule.MutedUntil), "environments": strings.Join(rule.Environments, ", "), "words": strings.Join(rule.Words, " "),
+		"mail_to": strings.Join(slices.Concat(rule.Roles, rule.Members), ", "), "at_most_every": rule.Gap.String(),
+	}
+	if h := rule.Hours; !h.IsZero() {
+		said["hours"] = strings.TrimSpace(Clock(h.From) + " to " + Clock(h.To) + " " + h.Zone)
+	}
+	for _, trigger := range rule.Triggers {
+		said["when"] += " " + string(trigger)
+	}
+	said["when"] = strings.TrimSpace(said["when"])
+	return said
 }
 
 // Delete removes an alert of a version; 0: of any.
@@ -123,7 +146,10 @@ func (a *Alerts) Delete(ctx context.Context, request Request, project, id string
 		if version != 0 && alert.Version != version {
 			return postgres.ErrAlertChanged
 		}
-		return postgres.DeleteAlert(ctx, tx, alert)
+		if err := postgres.DeleteAlert(ctx, tx, alert); err != nil {
+			return err
+		}
+		return a.db.tell(ctx, tx, request, alert.Project, changeOf(alertDeleted, alert, alertFields(alert.AlertRule), nil))
 	})
 }
 

@@ -63,6 +63,7 @@ type Detail struct {
 	Members     []postgres.Group // that were merged into it, with their own numbers
 	Occurrences []postgres.Occurrence
 	Similar     []Similar
+	Unordered   string // the release of its last error, if nothing tells whether that is newer than the one in which it is resolved
 }
 
 // Detail finds a group with what explains it.
@@ -78,10 +79,24 @@ func (g *Groups) Detail(ctx context.Context, who identity.Principal, id string) 
 		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil {
 			return found, err
 		}
+		if found.Unordered, err = unordered(ctx, tx, organization, found.Group); err != nil {
+			return found, err
+		}
 		candidates, err := postgres.Similar(ctx, tx, organization, id)
 		found.Similar = rank(candidates)
 		return found, err
 	})
+}
+
+func unordered(ctx context.Context, tx pgx.Tx, organization pg.Organization, of postgres.Group) (release string, err error) {
+	if of.State.Resolution.Release == "" {
+		return "", nil
+	}
+	known, err := postgres.FindReleases(ctx, tx, postgres.Project{Organization: string(organization), Name: of.Project})
+	if known.Unordered(of.LastRelease, of.State.Resolution.Release) {
+		release = of.LastRelease
+	}
+	return release, err
 }
 
 // Activity finds decisions about a group, the newest first: at most limit of

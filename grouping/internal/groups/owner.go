@@ -3,6 +3,7 @@ package groups
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,8 +57,21 @@ func (o *Owners) Set(ctx context.Context, request Request, project string, rules
 			return project, last, nil
 		}
 		set := postgres.OwnerRules{Since: o.db.after(last.Since), Rules: rules, By: request.By.ID}
-		return project, set, postgres.SaveOwners(ctx, tx, organization, project, set)
+		if err := postgres.SaveOwners(ctx, tx, organization, project, set); err != nil {
+			return project, set, err
+		}
+		was, is := ownerLines(last.Rules), ownerLines(rules)
+		after := Fields{"added": linesBeyond(is, was), "removed": linesBeyond(was, is)}
+		return project, set, o.db.tell(ctx, tx, request, project, Change{Action: ownersSet, After: after})
 	})
+}
+
+func ownerLines(rules grouping.Owners) string {
+	lines := make([]string, len(rules))
+	for i, rule := range rules {
+		lines[i] = rule.String() + " " + rule.Assignee
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Applied is what the rules of a project did to its groups.

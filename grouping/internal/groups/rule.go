@@ -106,9 +106,27 @@ func (r *Rules) Set(ctx context.Context, request Request, project string, change
 		if err := set.Check(); err != nil || last.Text == change.Text {
 			return project, last, err
 		}
-		last, err = postgres.SaveRules(ctx, tx, of, last.Version, set, request.By, func() time.Time { return r.db.now().Add(rulesMargin) })
-		return project, last, err
+		former := last
+		if last, err = postgres.SaveRules(ctx, tx, of, former.Version, set, request.By, func() time.Time { return r.db.now().Add(rulesMargin) }); err != nil {
+			return project, last, err
+		}
+		return project, last, r.tell(ctx, tx, request, project, former, last)
 	})
+}
+
+// tell reports a new version. Its lines are only in the list of versions if nothing but their order has changed.
+func (r *Rules) tell(ctx context.Context, tx pgx.Tx, request Request, project string, former, last postgres.Rules) error {
+	before, after := Fields{}, Fields{
+		"version": strconv.FormatInt(last.Version, 10), "note": last.Note,
+		"added": linesBeyond(last.Text, former.Text), "removed": linesBeyond(former.Text, last.Text),
+	}
+	if former.Version > 0 {
+		before["version"] = strconv.FormatInt(former.Version, 10)
+	}
+	if last.Restored > 0 {
+		after["restored_version"] = strconv.FormatInt(last.Restored, 10)
+	}
+	return r.db.tell(ctx, tx, request, project, Change{Action: rulesSet, Before: before, After: after})
 }
 
 // A RulesPreview is what rules would do to the errors of the last days.

@@ -35,6 +35,7 @@ type Config struct {
 	Projects    *identity.Directory
 	Pool        *pgxpool.Pool // for changes
 	Announce    Announce
+	Report      Report
 	Send        Send
 	MaxAlerts   int             // of a project
 	Reads       *pgxpool.Pool   // for reads, so that they take no connection of the consumer
@@ -47,7 +48,7 @@ type Config struct {
 // New makes a service.
 func New(config Config) *Service {
 	db := &store{
-		pool: config.Pool, reads: config.Reads, replica: config.Replica, projects: config.Projects, clock: config.Clock,
+		pool: config.Pool, reads: config.Reads, replica: config.Replica, projects: config.Projects, clock: config.Clock, report: config.Report,
 		limiter: httpapi.NewLimiter(httpapi.LimiterConfig{Slots: config.Concurrency, Module: "weir_grouping", Noun: "reads"}, config.Metrics),
 	}
 	rules := postgres.NewRuleBook()

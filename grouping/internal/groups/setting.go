@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,8 +59,22 @@ func (s *Settings) Set(ctx context.Context, request Request, project string, to 
 		}
 		since := s.db.after(last.Since.Add(-settledAfter)).Add(settledAfter)
 		set := postgres.Setting{Since: since, Paths: to.Paths, ArchiveDays: to.ArchiveDays, By: request.By.ID}
-		return project, set, postgres.SaveSetting(ctx, tx, organization, project, set)
+		if err := postgres.SaveSetting(ctx, tx, organization, project, set); err != nil {
+			return project, set, err
+		}
+		return project, set, s.db.tell(ctx, tx, request, project, Change{Action: settingsSet, Before: settingFields(last), After: settingFields(set)})
 	})
+}
+
+func settingFields(of postgres.Setting) Fields {
+	said := Fields{}
+	for name, paths := range of.Paths.Each() {
+		said[name] = strings.Join(*paths, ", ")
+	}
+	if of.ArchiveDays > 0 {
+		said["archived_after_days"] = strconv.Itoa(of.ArchiveDays)
+	}
+	return said
 }
 
 // ErrSettingsChanged means that somebody else has changed settings meanwhile.

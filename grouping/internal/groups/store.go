@@ -29,6 +29,7 @@ type store struct {
 	projects *identity.Directory
 	limiter  *httpapi.Limiter
 	clock    func() time.Time
+	report   Report
 }
 
 // now is the time as it is stored.

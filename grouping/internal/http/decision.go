@@ -58,7 +58,8 @@ var refused = map[int]string{ // bounded by these
 type untilBody struct {
 	At    *time.Time `json:"at,omitempty" description:"This time has come"`
 	Count int64      `json:"count,omitempty" minimum:"1" maximum:"1000000000" description:"So many errors have come since"`
-	Per   string     `json:"per,omitempty" enum:"minute,hour,day,week" description:"They must come within this span, to a tenth of it"`
+	Users int64      `json:"users,omitempty" minimum:"1" maximum:"1000000000" description:"Errors that were accepted since have affected so many users. Exact to 512 of them"`
+	Per   string     `json:"per,omitempty" enum:"minute,hour,day,week" description:"Errors or users must come within this span, to a tenth of it"`
 }
 
 type bulkDecisionBody struct {
@@ -106,8 +107,8 @@ func (b untilBody) until() (u grouping.Until, err error) {
 	if u.Per, err = spanNamed("until/per", b.Per); err != nil {
 		return u, err
 	}
-	if u.Count = b.Count; u == (grouping.Until{}) {
-		return u, grouping.Invalid{Field: "until", Detail: "It names no end.", Fix: "Send at or count, or leave until out."}
+	if u.Count, u.Users = b.Count, b.Users; u == (grouping.Until{}) {
+		return u, grouping.Invalid{Field: "until", Detail: "It names no end.", Fix: "Send at, count or users, or leave until out."}
 	}
 	return u, nil
 }
@@ -204,7 +205,7 @@ func newUntilBody(u grouping.Until) *untilBody {
 	if u == (grouping.Until{}) {
 		return nil
 	}
-	return &untilBody{At: timeOrNull(u.At), Count: u.Count, Per: groups.SpanName(u.Per)}
+	return &untilBody{At: timeOrNull(u.At), Count: u.Count, Users: u.Users, Per: groups.SpanName(u.Per)}
 }
 
 // activity lists the decisions about a group, the newest first.

@@ -117,6 +117,7 @@ type errorGroupDetailBody struct {
 	Occurrences []occurrenceBody     `json:"occurrences" maxItems:"25" description:"Samples: the first 5 and the newest 20 as they came, by time, the newest first; of many at once only some. Of merged groups the newest of all"`
 	Why         postgres.Explanation `json:"why"`
 	Similar     []string             `json:"similar" description:"Groups of the project that may be about the same thing"`
+	Unordered   *string              `json:"unordered_release" description:"Of what is resolved in a release: the release of its last error, if nothing tells whether that is newer. Such errors open nothing. null: there is none"`
 }
 
 // groupsQuery are the filters of a list, and its page.
@@ -133,7 +134,7 @@ type groupFilters struct {
 	To           time.Time `query:"to" description:"Groups first seen before this time, by the entries' timestamps"`
 	Levels       []string  `query:"level" enum:"debug,info,warn,error,fatal" description:"Groups with entries of one of these levels"`
 	Environments []string  `query:"environment" description:"Groups with entries of one of these environments"`
-	Words        string    `query:"q" maxLength:"256" description:"Words that all occur in title, type or culprit, whatever their case"`
+	Words        string    `query:"q" maxLength:"256" description:"Words that all occur in title, type or culprit, whatever their case; also is:STATUS, type:TEXT, release:NAME, environment:NAME, level:NAME, assigned:WHO, where nobody stands for no one"`
 	NewSince     string    `query:"new_since" enum:"deploy" description:"deploy: groups that were first seen in the release that came last, or after it had come, in one of the environments that are asked for. A release comes with its first error"`
 	Assignee     string    `query:"assignee" maxLength:"100" description:"Groups that this member, by id, or this label looks after"`
 }
@@ -185,7 +186,7 @@ func (g groupRoutes) get(c *call) (any, error) {
 	found, err := g.groups.Detail(c.ctx(), c.who, c.param("group"))
 	return errorGroupDetailBody{
 		newErrorGroupBody(found.Group), itemsOf(found.Members, newMemberBody), itemsOf(found.Occurrences, newOccurrenceBody), found.Why,
-		itemsOf(found.Similar, func(s groups.Similar) string { return s.Group.ID }),
+		itemsOf(found.Similar, func(s groups.Similar) string { return s.Group.ID }), orNull(found.Unordered),
 	}, err
 }
 

@@ -222,7 +222,7 @@ func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[stri
 		switch {
 		case len(m.Decisions) > 0:
 			decided = append(decided, m)
-		case m.Group.State.Until.Count > 0:
+		case m.Group.State.Counts():
 			counted = append(counted, m)
 		}
 	}

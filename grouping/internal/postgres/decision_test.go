@@ -77,7 +77,7 @@ func asSystem(t testing.TB, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
 func announced(t testing.TB, pool *pgxpool.Pool) (facts []contract.ErrorGroupChanged) {
 	t.Helper()
 	asSystem(t, pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(t.Context(), `SELECT body FROM facts ORDER BY position`)
+		rows, err := tx.Query(t.Context(), `SELECT body FROM facts WHERE type <> $1 ORDER BY position`, contract.TypeErrorsChangeReported)
 		if err != nil {
 			return err
 		}

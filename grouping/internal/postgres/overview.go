@@ -13,7 +13,7 @@ import (
 // Bounds of an overview.
 const (
 	MostCounted = 10_000 // groups that are counted; one more says that there are others
-	maxSummed   = 10_000 // groups whose errors are summed up, those seen last
+	MostSummed  = 10_000 // groups whose errors are summed up, those seen last
 )
 
 // An Overview is how a project's errors are.
@@ -22,6 +22,7 @@ type Overview struct {
 	New        int64 // of these, since a day
 	From       time.Time
 	Hours      grouping.HourCounts // errors, whatever became of their groups
+	AtLeast    bool                // there are more groups than MostSummed
 }
 
 // FindOverview returns how the errors of a project are. tx must act as the organization.
@@ -39,13 +40,16 @@ func FindOverview(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 		return o, err
 	}
 	rows, err := tx.Query(ctx, `SELECT id FROM error_groups WHERE organization = $1 AND project = $2 AND merged_into = '' AND seen_minute >= $3
-		ORDER BY seen_minute DESC LIMIT $4`, organization, project, minute(o.From), maxSummed)
+		ORDER BY seen_minute DESC LIMIT $4`, organization, project, minute(o.From), MostSummed+1)
 	if err != nil {
 		return o, err
 	}
 	seen, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return o, err
+	}
+	if o.AtLeast = len(seen) > MostSummed; o.AtLeast {
+		seen = seen[:MostSummed]
 	}
 	rows, err = tx.Query(ctx, `SELECT day, key::bigint, sum(value::bigint)::bigint FROM `+daysOf+`, json_each_text(counted->'hours')
 		WHERE day >= $3::date GROUP BY day, key`,

@@ -36,3 +36,28 @@ func TestOverview(t *testing.T) {
 		t.Errorf("in hour %d: %v", hour, got.Hours)
 	}
 }
+
+// Of very many groups an overview adds up those seen last, and says so.
+func TestOverviewOfManyGroups(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, seen("OldError", 0))
+	for _, c := range []struct {
+		groups  int
+		atLeast bool
+		errors  int64
+	}{{postgres.MostSummed - 1, false, 1}, {1, true, 0}} {
+		asSystem(t, pool, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `INSERT INTO error_groups (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, arrived, levels,
+				environments, samples, similar_hash, why, expires)
+				SELECT organization, md5($1 || n::text), project, title, type, culprit, count, first_seen, last_seen, seen_minute + interval '1 minute', arrived, levels,
+					environments, samples, similar_hash, why, expires FROM error_groups, generate_series(1, $1::int) AS n WHERE type = 'OldError' AND id LIKE 'grp_%'`, c.groups)
+			return err
+		})
+		got := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Overview, error) {
+			return postgres.FindOverview(ctx, tx, "acme", "shop", noon.Add(time.Hour))
+		})
+		if got.AtLeast != c.atLeast || got.Hours.Sum() != c.errors {
+			t.Errorf("%d more groups: at least %t, %d errors", c.groups, got.AtLeast, got.Hours.Sum())
+		}
+	}
+}

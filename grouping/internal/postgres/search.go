@@ -33,6 +33,8 @@ type GroupQuery struct {
 	Severities   grouping.Severity
 	Environments []string
 	Words        []string // all of them occur in title, type or culprit, whatever their case
+	Type         string   // its type contains this, whatever the case
+	Release      string   // the first or the last one
 	Assignee     string
 	Unassigned   bool // only those that nobody looks after
 	Unlike       Unlike
@@ -152,7 +154,7 @@ func FindIDs(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Gro
 // filtered reports whether groups may have to be skipped.
 func (q *GroupQuery) filtered() bool {
 	return q.Status != "" || q.Assignee != "" || q.Unassigned || q.Unlike != Unlike{} || q.NewSince || !q.To.IsZero() || q.Severities != 0 ||
-		len(q.Environments) > 0 || len(q.Words) > 0
+		len(q.Environments) > 0 || len(q.Words) > 0 || q.Type != "" || q.Release != ""
 }
 
 // list selects the groups that the search scans, those behind after.
@@ -212,6 +214,8 @@ func (q *GroupQuery) inRange(organization pg.Organization, after, border GroupCu
 	s.add(q.Status != "", "status = ?", string(q.Status))
 	s.add(q.Assignee != "", "assignee = ?", q.Assignee)
 	s.add(q.Unassigned, "assignee = ''")
+	s.add(q.Type != "", "CASE WHEN lower(type) LIKE ALL (?::text[]) THEN true END", likeWords([]string{strings.ToLower(q.Type)})) // CASE: see Words
+	s.add(q.Release != "", "(first_release = ? OR last_release = ?)", q.Release, q.Release)
 	s.add(q.Unlike.Status != "" && q.Unlike.Assignee == nil, "status <> ?", string(q.Unlike.Status))
 	s.add(q.Unlike.Status == "" && q.Unlike.Assignee != nil, "assignee <> ?", q.Unlike.Assignee)
 	s.add(q.Unlike.Status != "" && q.Unlike.Assignee != nil, "(status <> ? OR assignee <> ?)", string(q.Unlike.Status), q.Unlike.Assignee)

@@ -278,3 +278,21 @@ func TestNewSinceDeploy(t *testing.T) {
 		}
 	}
 }
+
+// Groups are found by a part of their type, and by the releases in which they were first and last seen.
+func TestSearchByTypeAndRelease(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, in("prod", "1", 0), in("prod", "2", time.Hour), in("prod", "3", 2*time.Hour), seen("BetaError", 0))
+	for want, q := range map[string]postgres.GroupQuery{
+		"AlphaError": {Type: "alpha"}, "BetaError": {Type: "BETA"}, "AlphaError ": {Release: "1"}, "AlphaError  ": {Type: "Error", Release: "3"},
+		"": {Release: "2"}, " ": {Type: "%"},
+	} {
+		got := ""
+		for _, g := range list(t, pool, "acme", q) {
+			got += g.Type
+		}
+		if got != strings.TrimSpace(want) {
+			t.Errorf("%+v finds %q", q, got)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 )
 
 // Bounds of a query.
@@ -32,6 +33,12 @@ func Parse(r *http.Request) (q postgres.GroupQuery, err error) {
 			return q, err
 		}
 	}
+	if q.Assignee == me {
+		who, _ := identity.PrincipalOf(r.Context())
+		if q.Assignee = who.Member; q.Assignee == "" {
+			return q, Invalid("q", values.Get("q"), "Name whose errors you look for: only signed-in members are me.")
+		}
+	}
 	if page.Cursor != "" {
 		err = httpapi.DecodeCursor(r, page.Cursor, &q.After)
 	}
@@ -44,7 +51,9 @@ func parseStatus(q *postgres.GroupQuery, values url.Values) error {
 	if word != "" && !known {
 		return Invalid("status", word, "Use unresolved, resolved, ignored or archived.")
 	}
-	q.Status = status
+	if known {
+		q.Status = status
+	}
 	return nil
 }
 
@@ -81,20 +90,63 @@ func parseEnvironments(q *postgres.GroupQuery, values url.Values) error {
 	return nil
 }
 
+// Terms of a search line, and who they may name beside members and labels.
+const (
+	me     = "me"
+	nobody = "nobody"
+)
+
 func parseWords(q *postgres.GroupQuery, values url.Values) error {
 	text := values.Get("q")
-	q.Words = strings.Fields(text)
-	if !Searchable(text) || len(q.Words) > maxWords {
+	words := strings.Fields(text)
+	if !Searchable(text) || len(words) > maxWords {
 		return Invalid("q", text, fmt.Sprintf("Use at most %d words and %d bytes of UTF-8 without U+0000.", maxWords, maxValue))
 	}
-	if text != "" && len(q.Words) == 0 {
+	if text != "" && len(words) == 0 {
 		return Invalid("q", text, "Name words of title, type or culprit; all of them must stand there, in any order.")
+	}
+	for _, word := range words {
+		if parseTerm(q, word) != nil {
+			return Invalid("q", text, fmt.Sprintf("%s is none that there is. Use is: with unresolved, resolved, ignored or archived, "+
+				"and level: with debug, info, warn, error or fatal.", word))
+		}
+	}
+	return nil
+}
+
+// parseTerm reads a word of the search line, such as is:resolved. What is
+// no known field is a word to look for.
+func parseTerm(q *postgres.GroupQuery, word string) (err error) {
+	field, value, _ := strings.Cut(word, ":")
+	if value == "" {
+		field = ""
+	}
+	switch field {
+	case "is":
+		return parseStatus(q, url.Values{"status": {value}})
+	case "assigned":
+		if q.Assignee, q.Unassigned = value, value == nobody; q.Unassigned {
+			q.Assignee = ""
+		}
+	case "type":
+		q.Type = value
+	case "release":
+		q.Release = value
+	case "environment":
+		q.Environments = append(q.Environments, value)
+	case "level":
+		return parseLevels(q, url.Values{"level": {value}})
+	default:
+		q.Words = append(q.Words, word)
 	}
 	return nil
 }
 
 func parseOthers(q *postgres.GroupQuery, values url.Values) error {
-	if q.Assignee = values.Get("assignee"); !Searchable(q.Assignee) {
+	if named := values.Get("assignee"); named != "" {
+		q.Assignee = named
+	}
+	if !Searchable(q.Assignee) {
 		return Invalid("assignee", q.Assignee, fmt.Sprintf("Use at most %d bytes of UTF-8 without U+0000.", maxValue))
 	}
 	word := values.Get("new_since")

@@ -3,11 +3,16 @@ package query_test
 import (
 	"errors"
 	"net/http/httptest"
+	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 )
 
 // A filter that can't be read is refused by name, with a way out: to ignore it
@@ -18,12 +23,28 @@ func TestParse(t *testing.T) {
 		"status=open": "?status", "level=Error": "?level", "level=": "?level", "from=yesterday": "?from", "from=2026-11-21T12:00:00%2B02:00": "?from",
 		"to=2026-02-30T12:00:00Z": "?to", "from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z": "?to", "q=%20": "?q", "q=%20%00%2C": "?q",
 		"q=" + strings.Repeat("a+", 21): "?q", "q=" + strings.Repeat("a", 257): "?q", "environment=%ff": "?environment", "assignee=%00": "?assignee",
-		"new_since=birth": "?new_since", "sort=age": "?sort", "limit=0": "?limit", "limit=1001": "?limit",
+		"q=is:open": "?q", "q=level:loud": "?q", "q=assigned:me": "?q", "q=is:resolved+type:KeyError+12:30+type:": "", "new_since=birth": "?new_since", "sort=age": "?sort", "limit=0": "?limit", "limit=1001": "?limit",
 	} {
 		_, err := query.Parse(httptest.NewRequest("GET", "/?"+asked, nil))
 		problem, refused := errors.AsType[*httpapi.Problem](err)
 		if refused != (pointer != "") || refused && (len(problem.Faults) != 1 || problem.Faults[0].Pointer != pointer || problem.Faults[0].Fix == "") {
 			t.Errorf("%q: %v, want a fault at %q", asked, err, pointer)
+		}
+	}
+}
+
+// One line says it all: what is no known field is a word.
+func TestSearchLine(t *testing.T) {
+	for line, want := range map[string]postgres.GroupQuery{
+		"is:unresolved type:KeyError release:1.2 assigned:me": {Status: grouping.Unresolved, Type: "KeyError", Release: "1.2", Assignee: "mem_1"},
+		"cart level:fatal environment:prod assigned:nobody": {Words: []string{"cart"}, Severities: grouping.SeverityFatal, Environments: []string{"prod"},
+			Unassigned: true},
+		"at 12:30 http://shop.example assigned:payments": {Words: []string{"at", "12:30", "http://shop.example"}, Assignee: "payments"},
+	} {
+		r := httptest.NewRequest("GET", "/?q="+url.QueryEscape(line), nil)
+		got, err := query.Parse(r.WithContext(identity.NewContext(r.Context(), identity.Principal{Member: "mem_1"})))
+		if want.Limit = got.Limit; err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", line, got, err)
 		}
 	}
 }

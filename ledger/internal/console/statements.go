@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/balances"
+	"github.com/weirlog/weir/ledger/internal/grants"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -27,6 +28,7 @@ type statementsPage struct {
 type statementPages struct {
 	site
 	statements *balances.Statements
+	grants     *grants.Service
 }
 
 // A shownStatement is a statement as text.
@@ -36,9 +38,25 @@ type shownStatement struct {
 	Console  bool      // shown there, not to a client of the API
 	LastDay  time.Time // of the period
 	Charged  int64
+	Could    int64 // be used: the quota, and all grants
 	Projects []shownCharges
 	Days     []shownCharges
+	Reasons  map[string]string // of grants and adjustments, by id; bounded by knownGrants
 }
+
+// Share is how much of what could be used was.
+func (s shownStatement) Share() string {
+	return shareText(thousandths(s.Charged, s.Could)/10, s.Charged)
+}
+
+// PerMille is the same in thousandths, for the bar.
+func (s shownStatement) PerMille() int64 { return thousandths(s.Charged, s.Could) }
+
+// High is for what was used up, nearly.
+func (s shownStatement) High() bool { return s.PerMille() >= 800 }
+
+// knownGrants is how many grants, those made last, are shown with their reason.
+const knownGrants = 1000
 
 // shownCharges are charges of a project and environment, or of a day.
 type shownCharges struct {
@@ -73,7 +91,10 @@ func (p statementPages) showStatements(w http.ResponseWriter, r *http.Request) e
 }
 
 func showTotals(s ledger.Statement) shownStatement {
-	return shownStatement{Statement: s, LastDay: s.Period.End.AddDate(0, 0, -1), Charged: s.Totals.Consumed + s.Totals.Overage}
+	t := s.Totals
+	return shownStatement{
+		Statement: s, LastDay: s.Period.End.AddDate(0, 0, -1), Charged: t.Consumed + t.Overage, Could: t.Opening + t.Allowance + t.Prorated + t.Granted,
+	}
 }
 
 func (p statementPages) showStatement(w http.ResponseWriter, r *http.Request) error {
@@ -81,13 +102,22 @@ func (p statementPages) showStatement(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	p.writeStatement(w, r, statement, true)
+	known, err := p.grants.List(r.Context(), statement.Organization, postgres.GrantCursor{}, knownGrants)
+	if err != nil {
+		return err
+	}
+	reasons := map[string]string{} // bounded by knownGrants
+	for _, grant := range known {
+		reasons[grant.ID] = grant.Reason
+	}
+	p.writeStatement(w, r, statement, reasons)
 	return nil
 }
 
-func (p statementPages) writeStatement(w http.ResponseWriter, r *http.Request, s ledger.Statement, inConsole bool) {
-	shown := showTotals(s)
-	shown.Console, shown.Name = inConsole, p.directory.OrganizationName(s.Organization)
+// writeStatement writes a statement in the console, or for a client of the API, who gets no reasons.
+func (p statementPages) writeStatement(w http.ResponseWriter, r *http.Request, s ledger.Statement, reasons map[string]string) {
+	shown, inConsole := showTotals(s), reasons != nil
+	shown.Console, shown.Reasons, shown.Name = inConsole, reasons, p.directory.OrganizationName(s.Organization)
 	shown.Days, shown.Projects = byDay(s.Charges), p.byProject(s)
 	view := ui.View{Title: fmt.Sprintf("Statement %d", s.Number), Bare: !inConsole, Data: shown}
 	if inConsole {
@@ -101,7 +131,7 @@ func (p statementPages) writeStatement(w http.ResponseWriter, r *http.Request, s
 func StatementPage(directory *identity.Directory) func(http.ResponseWriter, *http.Request, ledger.Statement) {
 	p := statementPages{site: newSite(Config{Directory: directory})}
 	return func(w http.ResponseWriter, r *http.Request, s ledger.Statement) {
-		p.pages.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.writeStatement(w, r, s, false) })).ServeHTTP(w, r)
+		p.pages.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.writeStatement(w, r, s, nil) })).ServeHTTP(w, r)
 	}
 }
 

@@ -75,7 +75,7 @@ func Mount(router chi.Router, config Config) {
 	usages := usagePages{site: s, services: of}
 	plan := planPages{site: s, plans: of.Plans, forecasts: of.Forecasts}
 	budget := budgetPages{site: s, budgets: of.Budgets}
-	statement := statementPages{site: s, statements: of.Statements}
+	statement := statementPages{site: s, statements: of.Statements, grants: of.Grants}
 	s.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get(usagePath, s.pages.Handle(usages.showUsage))
 		r.Get(overviewPath, s.pages.Handle(usages.showOverview))

@@ -80,9 +80,9 @@ func TestUsagePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	shows("/statements", http.StatusOK, "Statement 3", "2026-11-01 to 2026-11-30", "/console/usage/statements/3")
-	shows("/statements/3", http.StatusOK, "Quota of the plan", "By project and environment", `<bdi>project</bdi>`, "/console/usage/statements/3/csv")
+	shows("/statements/3", http.StatusOK, "Quota of the plan", "of 100 B used (35%)", "Used by project and environment", `<bdi>project</bdi>`, "/console/usage/statements/3/csv")
 	shows("/statements/3/csv", http.StatusOK, "statement,line,day,project", "3,charge,2026-11-20,project,,,,1,1,35")
-	shows("/statements/1", http.StatusOK, "Nothing was accepted in this period.")
+	shows("/statements/1", http.StatusOK, "No logs were accepted in this period.")
 	shows("/statements/4", http.StatusNotFound, "There is no statement")
 	shows("/statements/last", http.StatusNotFound, "There is no statement")
 	for day := range 3 {

@@ -66,7 +66,7 @@ type auditEventJSON struct {
 }
 
 type actorJSON struct {
-	Kind string  `json:"kind" enum:"member,service_token,configuration,system"`
+	Kind string  `json:"kind" enum:"member,api_key,service_token,configuration,system"`
 	ID   string  `json:"id"`
 	Name *string `json:"name" description:"At the time"`
 	Role *string `json:"role" description:"Of a member, at the time"`

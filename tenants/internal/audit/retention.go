@@ -117,14 +117,14 @@ func (e events) pruneEnded(ctx context.Context, tx pgx.Tx) (removed int64, err e
 	return removeEnded(ctx, tx, ended)
 }
 
-// listEnded are streams of sessions, invitations, failed sign-ins,
+// listEnded are streams of sessions, invitations, failed sign-ins, reports,
 // and of things that no table shows any more. An operator's token
 // stays while any organization's lines name it: the newest line of a
 // quiet one stays forever, and is checked against the token's name.
 const listEnded = `
 SELECT e.organization, e.stream FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
  CROSS JOIN LATERAL (SELECT split_part(e.stream, '/', 1) AS noun, split_part(e.stream, '/', 2) AS id) thing
- WHERE CASE noun WHEN 'session' THEN true WHEN 'invitation' THEN true WHEN 'sign-in-failures' THEN true
+ WHERE CASE noun WHEN 'session' THEN true WHEN 'invitation' THEN true WHEN 'sign-in-failures' THEN true WHEN 'report' THEN true
 	WHEN 'api-key' THEN NOT EXISTS (SELECT FROM api_keys t WHERE t.organization = e.organization AND t.id = thing.id)
 	WHEN 'service-token' THEN NOT EXISTS (SELECT FROM service_tokens t WHERE t.organization = e.organization AND t.id = thing.id)
 		AND (e.organization <> '*' OR NOT EXISTS (

@@ -252,6 +252,8 @@ func (t *trail) readActor(ctx context.Context, tx pgx.Tx, origin tenants.Origin)
 	switch origin.Kind {
 	case tenants.MemberActor:
 		return t.events.ReadTx(ctx, tx, eventstore.Stream{Organization: t.organization, Name: "member/" + origin.Actor})
+	case tenants.APIKeyActor:
+		return t.events.ReadTx(ctx, tx, eventstore.Stream{Organization: t.organization, Name: "api-key/" + origin.Actor})
 	case tenants.ServiceTokenActor:
 		stream := eventstore.Stream{Organization: t.organization, Name: "service-token/" + origin.Actor}
 		history, err := t.events.ReadTx(ctx, tx, stream)

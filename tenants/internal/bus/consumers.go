@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -111,15 +112,24 @@ type FactsConsumer struct {
 	// Deliver queues the deliveries of facts, in
 	// the transaction that moves the positions.
 	Deliver func(ctx context.Context, tx pgx.Tx, facts []tenants.Fact) error
+	// Report keeps a change of another module for the audit. It sets
+	// the role of its transaction itself.
+	Report func(ctx context.Context, tx pgx.Tx, report tenants.Report) error
 }
 
 var errNotOurs = errors.New("it names no organization, or another than its header")
 
 // Consume applies records in the transaction that moves their positions.
-// The bus parks an unreadable record; other types are ignored.
+// The bus parks an unreadable record; other types are ignored. Reports
+// come first, as they wait for the lock to append.
 func (c FactsConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
 	var facts []tenants.Fact
 	for _, record := range records {
+		if record.Header(contract.HeaderType) == contract.TypeErrorsChangeReported {
+			if err := c.report(ctx, tx, record); err != nil {
+				return err
+			}
+		}
 		notification, found := contract.NotificationOf(record.Header(contract.HeaderType))
 		if !found {
 			continue
@@ -131,6 +141,25 @@ func (c FactsConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus
 		facts = append(facts, fact)
 	}
 	return c.Deliver(ctx, tx, facts)
+}
+
+func (c FactsConsumer) report(ctx context.Context, tx pgx.Tx, record weirbus.Record) error {
+	var of contract.ChangeReported
+	if err := read(record, &of); err != nil {
+		return err
+	}
+	report := tenants.Report{ID: record.Header(contract.HeaderID), Organization: of.Organization, Actor: of.Actor, Request: of.Request, Change: tenants.ChangeReported{
+		Project: of.Project, Action: of.Action, TargetKind: of.Target.Kind, Target: of.Target.ID, TargetName: of.Target.Name,
+		Before: of.Before, After: of.After, At: of.At.UTC().Truncate(time.Microsecond),
+	}}
+	err := report.Change.Check()
+	if record.Header(contract.HeaderOrganization) != of.Organization || !tenants.IsID(of.Organization) || !tenants.IsID(of.Actor) {
+		err = errNotOurs
+	}
+	if err != nil {
+		return weirbus.PermanentRecord(record, err)
+	}
+	return c.Report(ctx, tx, report)
 }
 
 func (c FactsConsumer) readFact(record weirbus.Record, name string) (tenants.Fact, error) {

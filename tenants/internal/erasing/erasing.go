@@ -67,8 +67,9 @@ func streamsOf(ctx context.Context, tx pgx.Tx, of erasure.Deletion, behind strin
 		return eventstorepg.StreamsTx(ctx, tx, of.Organization, behind, bus.DeletionStreams, streamBatch)
 	}
 	rows, err := tx.Query(ctx, `SELECT stream FROM events WHERE organization = $1 AND version = 1 AND stream COLLATE "C" > $3
-			AND (name = $5 AND data->>'project' = $2 OR stream = 'project/' || $2) AND name <> 'erased'
-		ORDER BY stream COLLATE "C" LIMIT $4`, of.Organization, of.Project, behind, streamBatch, tenants.EventName(tenants.APIKeyIssued{}))
+			AND (name = ANY($5) AND data->>'project' = $2 OR stream = 'project/' || $2) AND name <> 'erased'
+		ORDER BY stream COLLATE "C" LIMIT $4`, of.Organization, of.Project, behind, streamBatch,
+		[]string{tenants.EventName(tenants.APIKeyIssued{}), tenants.EventName(tenants.ChangeReported{})})
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the streams of %v: %w", of, err)
 	}

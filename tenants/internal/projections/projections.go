@@ -14,7 +14,8 @@ import (
 
 // All are the projections of every concept.
 func All() unitofwork.Projections {
-	return unitofwork.Join(registry.Projections(), people.Projections(), keys.Projections(), signin.Projections(), notifications.Projections())
+	return unitofwork.Join(registry.Projections(), people.Projections(), keys.Projections(), signin.Projections(), notifications.Projections(),
+		audit.Projections())
 }
 
 // NewEvents returns the store of a pool's events, which are

@@ -2,18 +2,44 @@ package trace
 
 import "strings"
 
+// IsFault reports whether an error is a mistake of the function that throws it, such as a null dereference: its caller
+// does not identify it. What is missing by its key or index is no such mistake.
+func (l Language) IsFault(typ, message string) bool {
+	name := typeBreaks.afterLast(typ)
+	return faults[name] || endsWithAny(name, "NullPointerException", "ClassCastException") || GoFault(message) != "" ||
+		(l == Native || l == Unknown) && memoryFault(typ)
+}
+
+// GoFault is the fault of which Go's runtime has no type of its own; "" where the message names none.
+func GoFault(message string) string {
+	fault, ok := strings.CutPrefix(message, "runtime error: ")
+	if ok && (strings.HasPrefix(fault, "invalid memory address") || strings.HasPrefix(fault, "integer divide")) {
+		return fault
+	}
+	return ""
+}
+
+// IsOverflow reports endless recursion. Where it ends is chance; its cycle of functions is the bug.
+func IsOverflow(typ, message string) bool {
+	return strings.HasSuffix(typ, "RecursionError") || containsAny(typ, overflowTypes) || containsAny(message, overflows)
+}
+
+var (
+	overflowTypes = partsOf("StackOverflow", "SystemStackError", "InsufficientExecutionStack")
+	overflows     = partsOf("too much recursion", "call stack size exceeded", "stack overflow")
+)
+
+var (
+	typeBreaks   = marksOf(".:\\") // in front of the last part of a type's name
+	inIdentifier = letters | marksOf("0_$")
+)
+
 // JavaScript engines word the same mistake differently, and quote code, whose variables bundlers rename. They agree on
 // the kind of mistake and on the property's name, which is not renamed.
 
-// phrase is how an engine words a mistake: with code in place of $msg, of which the last name is a property and a single
-// one a variable, or with a name in place of $type.
-type phrase struct {
-	mistake string
-	form
-}
-
-// phrases are those of Chrome and Node, Firefox, Safari.
-var phrases = [...]phrase{
+// phrases are how Chrome and Node, Firefox, Safari word mistakes: with code in place of $msg, of which the last name is a
+// property and a single one a variable, or with a name in place of $type.
+var phrases = [...]namedForm{
 	{"no value", formOf("Cannot read propert$_reading '$type'$_")}, {"no value", formOf("Cannot set propert$_setting '$type'$_")},
 	{"no value", formOf("Cannot read property '$type' of $_")}, {"no value", formOf("Cannot set property '$type' of $_")},
 	{"no value", formOf("Cannot destructure property '$type'$_")}, {"no value", formOf(`can't access property "$type"$_`)},
@@ -36,7 +62,12 @@ func EngineMistake(typ, message string) (mistake, missing string) {
 	message = strings.TrimSpace(message)
 	for i := range phrases {
 		var m mark
-		if p := &phrases[i]; !p.read(message, nil, &m) || p.begin == "" && !isCode(m.typ+m.message) {
+		p := &phrases[i]
+		if !p.read(message, nil, &m) {
+			continue
+		}
+		code := m.typ + m.message
+		if p.begin == "" && (code == "" || strings.IndexByte(code[:cutAt(code, 0, '(')], ' ') >= 0) { // words: blanks are in parentheses only
 			continue
 		}
 		if _, name, property := cutLast(withoutCall(m.message), "."); property {
@@ -45,7 +76,7 @@ func EngineMistake(typ, message string) (mistake, missing string) {
 		if !isIdentifier(m.typ) {
 			m.typ = ""
 		}
-		return phrases[i].mistake, m.typ
+		return phrases[i].name, m.typ
 	}
 	return "", ""
 }
@@ -75,11 +106,4 @@ func withoutCall(code string) string {
 	return strings.Trim(code, "()")
 }
 
-// isCode distinguishes an expression from words: blanks are in parentheses only.
-func isCode(s string) bool {
-	return s != "" && strings.IndexByte(s[:cutAt(s, 0, '(')], ' ') < 0
-}
-
 func isIdentifier(s string) bool { return s != "" && marksOf(s)&^inIdentifier == 0 && !isDigit(s[0]) }
-
-var inIdentifier = letters | marksOf("0_$")

@@ -1,0 +1,162 @@
+package bus_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
+	"github.com/weirlog/weir/grouping/internal/groups"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// reported are the changes that the audit was told of since the last call.
+func (w *world) reported() (changes []contract.ChangeReported) {
+	w.t.Helper()
+	err := pg.InTxAsSystem(w.t.Context(), w.pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(w.t.Context(), `DELETE FROM facts WHERE type = $1 RETURNING body`, contract.TypeErrorsChangeReported)
+		if err != nil {
+			return err
+		}
+		changes, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c contract.ChangeReported, err error) { return c, row.Scan(&c) })
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return changes
+}
+
+// What people change of the errors of a project is in the audit, each once: who, what, before and after. What changes
+// nothing is not, and neither is what Weir itself decides.
+func TestChangesAreReported(t *testing.T) {
+	w := newWorld(t)
+	w.come(1, 2, 3)
+	var ids []string
+	for _, g := range groupsOf(t, w.pool, "acme") {
+		ids = append(ids, g.ID)
+	}
+	slices.Sort(ids)
+	rules := func(text string, restore int64) func() error {
+		return func() error {
+			_, err := w.Rules.Set(t.Context(), w.request(), "shop", groups.RulesChange{Text: text, Restore: restore, Note: "why"})
+			return err
+		}
+	}
+	decide := func(wish groups.Wish, of ...string) func() error {
+		return func() error { _, err := w.Decisions.DecideEach(t.Context(), w.request(), of, wish); return err }
+	}
+	status := func(to grouping.Status) groups.Wish { return groups.Wish{Command: grouping.Command{Status: to}} }
+	var alert *postgres.Alert
+	for _, c := range []struct {
+		name          string
+		change        func() error
+		action        string // "": nothing is reported
+		target        string
+		before, after map[string]string
+	}{
+		{"the first rules", rules("scrub email\n# pay\nscrub ip", 0), "error_rules.set", "shop", nil,
+			map[string]string{"version": "1", "added": "scrub email\n# pay\nscrub ip", "note": "why"}},
+		{"the same again", rules("scrub email\n# pay\nscrub ip", 0), "", "", nil, nil},
+		{"a rule replaced", rules("scrub email\nscrub card", 0), "error_rules.set", "shop", map[string]string{"version": "1"},
+			map[string]string{"version": "2", "added": "scrub card", "removed": "# pay\nscrub ip", "note": "why"}},
+		{"restored", rules("", 1), "error_rules.set", "shop", map[string]string{"version": "2"},
+			map[string]string{"version": "3", "added": "# pay\nscrub ip", "removed": "scrub card", "note": "why", "restored_version": "1"}},
+		{"owners", func() error {
+			_, err := w.Owners.Set(t.Context(), w.request(), "shop", grouping.Owners{{Path: "pay/*", Assignee: "payments"}}, nil)
+			return err
+		}, "error_owners.set", "shop", nil, map[string]string{"added": "path:pay/* payments"}},
+		{"settings", func() error {
+			_, err := w.Settings.Set(t.Context(), w.request(), "shop", postgres.Setting{Paths: grouping.Paths{Release: []string{"v"}}, ArchiveDays: 7}, nil)
+			return err
+		}, "error_settings.set", "shop",
+			map[string]string{"release": "release, version, service.version", "service": "service, service.name", "user": "user.id, user", "host": "host, host.name"},
+			map[string]string{"release": "v", "archived_after_days": "7"}},
+		{"an alert", func() error { alert = w.alert(nil); return nil }, "error_alert.created", "", nil, nil},
+		{"muted", func() error {
+			_, err := w.Alerts.Mute(t.Context(), w.request(), alert.ID, w.now.Add(time.Hour))
+			return err
+		}, "error_alert.changed", "", nil, nil},
+		{"deleted", func() error { _, err := w.Alerts.Delete(t.Context(), w.request(), "shop", alert.ID, 0); return err }, "error_alert.deleted", "", nil, nil},
+		{"one resolved", decide(status(grouping.Resolved), ids[0]), "error_group.resolved", ids[0], map[string]string{"status": "unresolved"},
+			map[string]string{"status": "resolved", "version": "1"}},
+		{"resolved again", decide(status(grouping.Resolved), ids[0]), "", "", nil, nil},
+		{"many ignored", decide(groups.Wish{Command: grouping.Command{Status: grouping.Ignored, Until: grouping.Until{Count: 5}}}, slices.Clone(ids)...),
+			"error_group.ignored", "shop", nil, map[string]string{"until_errors": "5", "error_groups": "3: " + ids[0] + ", " + ids[1] + ", " + ids[2]}},
+		{"until errors came", func() error { w.come(1, 1, 1, 1, 1); return nil }, "", "", nil, nil},
+		{"merged", func() error {
+			_, err := w.Merges.Merge(t.Context(), w.request(), groups.Merging{Into: ids[0], Groups: ids[1:]})
+			return err
+		}, "error_group.merged", ids[0], nil, nil},
+	} {
+		w.now = w.now.Add(time.Second)
+		if err := c.change(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		got := w.reported()
+		if c.action == "" {
+			if len(got) > 0 {
+				t.Errorf("%s: reported %+v", c.name, got)
+			}
+			continue
+		}
+		if len(got) != 1 || got[0].Action != c.action || got[0].Actor != "mem_1" || got[0].Organization != "acme" || got[0].Project != "shop" ||
+			c.target != "" && got[0].Target.ID != c.target || !got[0].At.Equal(w.now) {
+			t.Errorf("%s: reported %+v", c.name, got)
+			continue
+		}
+		if c.after != nil && (!maps.Equal(got[0].Before, c.before) || !maps.Equal(got[0].After, c.after)) {
+			t.Errorf("%s: %q became %q", c.name, got[0].Before, got[0].After)
+		}
+	}
+}
+
+// What is ignored until it affects users is open again once their errors were counted, in whatever transactions.
+func TestIgnoredUntilUsersCome(t *testing.T) {
+	w := newWorld(t)
+	w.come(1)
+	id := groupsOf(t, w.pool, "acme")[0].ID
+	wish := groups.Wish{Command: grouping.Command{Status: grouping.Ignored, Until: grouping.Until{Users: 3}}}
+	if _, err := w.Decisions.Decide(t.Context(), w.request(), id, wish); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		user string
+		want grouping.Status
+	}{{"alice", grouping.Ignored}, {"bob", grouping.Ignored}, {"alice", grouping.Ignored}, {"carol", grouping.Unresolved}} {
+		w.now = w.now.Add(time.Hour)
+		w.consume(w.accept(w.now, strings.ReplaceAll(groupingtest.Failure(1), "alice", step.user)))
+		if got := groupsOf(t, w.pool, "acme")[0]; got.Status != step.want {
+			t.Errorf("after %s: %s", step.user, got.Status)
+		}
+	}
+}
+
+// A group says that its last error is of a release that cannot be ordered, as long as that decides.
+func TestUnorderedReleaseIsSaid(t *testing.T) {
+	w := newWorld(t)
+	come := func(release string) {
+		w.now = w.now.Add(time.Minute)
+		w.consume(w.accept(w.now, strings.ReplaceAll(groupingtest.Failure(1), `"user":"alice"`, `"release":"`+release+`"`)))
+	}
+	come("1.4")
+	id := groupsOf(t, w.pool, "acme")[0].ID
+	wish := groups.Wish{Command: grouping.Command{Status: grouping.Resolved, Resolution: grouping.Resolution{Release: "1.5"}}}
+	if _, err := w.Decisions.Decide(t.Context(), w.request(), id, wish); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ release, want string }{{"1.4", ""}, {"build-77", "build-77"}, {"1.5", ""}} {
+		come(step.release)
+		found, err := w.Groups.Detail(t.Context(), member, id)
+		if err != nil || found.Unordered != step.want {
+			t.Errorf("after an error of %s: %q is said, %v", step.release, found.Unordered, err)
+		}
+	}
+}

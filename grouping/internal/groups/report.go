@@ -1,0 +1,71 @@
+package groups
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping/internal/postgres"
+)
+
+// A Change is what somebody changed of a project, as the audit shows it.
+type Change struct {
+	Organization, Project string
+	By                    postgres.Author
+	Action                string // such as error_rules.set
+	Target, Name          string // id and name of what was changed: the project, or what the action names
+	Before, After         Fields
+	At                    time.Time
+}
+
+// Fields are what has changed, by words that people read.
+type Fields map[string]string
+
+// Report tells the audit of changes, at the end of their transaction.
+type Report func(ctx context.Context, tx pgx.Tx, changes []Change) error
+
+// Actions of the audit. They are stored.
+const (
+	rulesSet     = "error_rules.set"
+	ownersSet    = "error_owners.set"
+	settingsSet  = "error_settings.set"
+	alertCreated = "error_alert.created"
+	alertChanged = "error_alert.changed"
+	alertDeleted = "error_alert.deleted"
+)
+
+// tell reports that a request changed something of a project: what it has one of, unless the change names a target.
+func (s *store) tell(ctx context.Context, tx pgx.Tx, request Request, project string, change Change) error {
+	change.Organization, change.Project, change.By, change.At = request.Who.Organization, project, request.By, s.now()
+	change.Target = cmp.Or(change.Target, project)
+	return s.report(ctx, tx, []Change{change})
+}
+
+func changeOf(action string, alert *postgres.Alert, before, after Fields) Change {
+	return Change{Action: action, Target: alert.ID, Name: alert.Name, Before: before, After: after}
+}
+
+// linesBeyond are the lines of a text that another one lacks.
+func linesBeyond(text, other string) string {
+	have := map[string]bool{} // bounded by the text
+	for line := range strings.Lines(other) {
+		have[strings.TrimSpace(line)] = true
+	}
+	var beyond []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !have[line] {
+			beyond = append(beyond, line)
+		}
+	}
+	return strings.Join(beyond, "\n")
+}
+
+func instant(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
