@@ -192,7 +192,7 @@ const (
 )
 
 // advanceInterval is how often it checks what is due.
-const advanceInterval = 5 * time.Second
+const advanceInterval = time.Second
 
 // sealInterval is how often it checks whether an hour can be sealed.
 const sealInterval = 10 * time.Second

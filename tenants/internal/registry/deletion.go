@@ -150,7 +150,7 @@ func deletionStream(of tenants.Deletable) eventstore.Stream {
 }
 
 const (
-	deletionInterval = 5 * time.Second // between polls
+	deletionInterval = 2 * time.Second // between polls
 	deletionBatch    = 100             // of those that can begin, and of those that can finish
 )
 
