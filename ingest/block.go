@@ -127,7 +127,7 @@ func (b *Builder) Build() Block {
 	block := Block{List: list, Header: Header{
 		Min: list[0].Time, Max: list[len(list)-1].Time, Levels: b.levels, Entries: b.entries, Environments: b.environments,
 		Words: Words{Filter: b.content.words.filter(), Lacks: b.content.lacks}, Bytes: b.bytes,
-	}, Columns: b.content.columns.columns(order)}
+	}, Columns: b.content.columns.columns(list, order)}
 	*b = Builder{}
 	return block
 }

@@ -16,15 +16,26 @@ const (
 	maxColumnValues = 1024    // distinct ones, at most half as many as there are values
 	maxColumnBytes  = 1 << 16 // of distinct values
 	fewValues       = 16      // distinct ones that are always a column
+	maxVariables    = 256     // words of variables
 )
 
-// Columns are the values of frequent fields of a block's entries. A count
-// reads them instead of texts, which are fifty times as large. The zero value
+// Columns of what is not at a path of texts: they have plain texts.
+const (
+	levelColumn       = jsonPath(entryfield.Level)
+	environmentColumn = jsonPath(entryfield.Environment)
+	maskColumn        = jsonPath(entryfield.Message) // masks of messages
+)
+
+// Columns are the levels, environments, masks of messages and values of
+// frequent fields of a block's entries. A search and a count read them
+// instead of texts, which are fifty times as large. The zero value
 // knows of no field.
 type Columns struct {
-	list   []column
-	others map[jsonPath]bool // paths with values that are no columns: true where an array is; bounded by maxPaths
-	whole  bool              // any other path has no value
+	list      []column
+	others    map[jsonPath]bool // paths with values that are no columns: true where an array is; bounded by maxPaths
+	whole     bool              // any other path has no value
+	variables []string          // words of the variables of messages, without those of mayBeVariable
+	anyWord   bool              // variables may have any word
 }
 
 // A column is the value of each entry at a path: one scalar or nothing.
@@ -43,17 +54,19 @@ func (c *column) code(entry int) int {
 	return code
 }
 
-// counts returns how many entries have each code.
-func (c *column) counts() []int64 {
+// counts returns how many of the rows have each code; nil: of all rows.
+func (c *column) counts(rows []bool) []int64 {
 	counts := make([]int64, len(c.values)+1)
-	if len(c.high) == 0 {
+	if len(c.high) == 0 && rows == nil {
 		for _, code := range c.low {
 			counts[code]++
 		}
 		return counts
 	}
 	for i := range c.low {
-		counts[c.code(i)]++
+		if rows == nil || rows[i] {
+			counts[c.code(i)]++
+		}
 	}
 	return counts
 }
@@ -61,7 +74,12 @@ func (c *column) counts() []int64 {
 // scalar returns the text of the value with a code; false where it has
 // none, or null.
 func (c *column) scalar(code int) (text []byte, is bool) {
-	if code == 0 || string(c.values[code-1]) == "null" {
+	switch {
+	case code == 0:
+		return nil, false
+	case c.path == levelColumn, c.path == environmentColumn:
+		return c.values[code-1], true
+	case string(c.values[code-1]) == "null":
 		return nil, false
 	}
 	return textOf(c.values[code-1]), true
@@ -94,18 +112,33 @@ func (c *Columns) knows(path jsonPath) bool {
 	return true
 }
 
-// needed appends the numbers of the columns at paths; false where it
+// needed returns the numbers of the columns at paths; false where it
 // does not know one of these.
-func (c *Columns) needed(numbers []int, paths []jsonPath) ([]int, bool) {
+func (c *Columns) needed(paths []jsonPath) (numbers []int, known bool) {
 	for _, path := range paths {
-		if !c.knows(path) {
+		i := c.number(path)
+		if i < 0 && !c.knows(path) {
 			return nil, false
 		}
-		if i := c.number(path); i >= 0 && !slices.Contains(numbers, i) {
+		if i >= 0 && !slices.Contains(numbers, i) {
 			numbers = append(numbers, i)
 		}
 	}
 	return numbers, true
+}
+
+// levels returns how many of the rows have each level.
+func (c *Columns) levels(rows []bool) (levels LevelCounts) {
+	if column := c.at(levelColumn); column != nil {
+		for code, n := range column.counts(rows) {
+			level := SeverityNone
+			if code > 0 {
+				level, _ = ParseSeverity(column.values[code-1])
+			}
+			levels[level] += n
+		}
+	}
+	return levels
 }
 
 // number returns the number of the column at a path; negative: there is none.
@@ -171,7 +204,11 @@ func (b Block) AppendColumns(each func(part []byte)) {
 	for _, path := range slices.Sorted(maps.Keys(c.others)) {
 		head = appendBool(appendSized(head, string(path)), c.others[path])
 	}
-	each(appendBool(head, c.whole))
+	head = binary.AppendUvarint(appendBool(head, c.whole), uint64(len(c.variables)))
+	for _, word := range c.variables {
+		head = appendSized(head, word)
+	}
+	each(appendBool(head, c.anyWord))
 	for i := range c.list {
 		each(c.list[i].append(nil))
 	}
@@ -211,6 +248,11 @@ func ParseColumns(head []byte) (c Columns, err error) {
 		c.others[path] = r.byte() == 1
 	}
 	c.whole = r.byte() == 1
+	c.variables = make([]string, r.count())
+	for i := range c.variables {
+		c.variables[i] = string(r.bytes(r.count()))
+	}
+	c.anyWord = r.byte() == 1
 	if r.failed || len(r.data) > 0 {
 		return Columns{}, errBlock
 	}
@@ -256,11 +298,18 @@ func (c *column) isSound() bool {
 
 // A columnSet collects the values of entries.
 type columnSet struct {
-	entries int                   // so far
-	paths   map[string]*collected // bounded by maxPaths
-	full    bool                  // there are more paths
-	unknown bool                  // there was an array at one of these
-	last    *collected
+	entries   int // so far
+	masks     collected
+	paths     map[string]*collected // bounded by maxPaths
+	full      bool                  // there are more paths
+	unknown   bool                  // there was an array at one of these
+	last      *collected
+	variables map[string]bool // bounded by maxVariables
+	anyWord   bool            // there are more
+}
+
+func newColumnSet() columnSet {
+	return columnSet{masks: newCollected(string(maskColumn)), paths: map[string]*collected{}, variables: map[string]bool{}}
 }
 
 // collected is what is known of a path.
@@ -300,12 +349,30 @@ func (s *columnSet) find(path []byte) *collected {
 		s.full = true
 		return nil
 	}
-	if s.paths == nil {
-		s.paths = map[string]*collected{}
+	c := newCollected(string(path))
+	s.paths[c.path] = &c
+	return &c
+}
+
+func newCollected(path string) collected { return collected{path: path, codes: map[string]uint16{}} }
+
+// begin begins an entry.
+func (s *columnSet) begin() {
+	if s.entries == 0 {
+		*s = newColumnSet()
 	}
-	c := &collected{path: string(path), codes: map[string]uint16{}}
-	s.paths[c.path] = c
-	return c
+	s.entries++
+}
+
+// addVariable takes a word of a variable.
+func (s *columnSet) addVariable(word []byte) {
+	switch {
+	case s.anyWord, mayBeVariable(word), s.variables[string(word)]:
+	case len(s.variables) == maxVariables:
+		s.anyWord = true
+	default:
+		s.variables[string(word)] = true
+	}
 }
 
 // object and array note that a value is no scalar.
@@ -330,12 +397,21 @@ func (c *collected) drop() { c.codes, c.list, c.of = nil, nil, nil }
 // add takes a scalar, and reports whether it was there before.
 func (s *columnSet) add(path, value []byte) (known bool) {
 	c := s.at(path)
-	if c == nil || c.codes == nil {
+	return c != nil && c.add(s.entries, value)
+}
+
+// add takes the value of the last of some entries.
+func (c *collected) add(entries int, value []byte) (known bool) {
+	if c.codes == nil {
 		return false
+	}
+	if n := len(c.of); n > 0 && n == entries-1 && c.of[n-1] > 0 && c.list[c.of[n-1]-1] == string(value) { // as of the entry before
+		c.of, c.count = append(c.of, c.of[n-1]), c.count+1
+		return true
 	}
 	code, known := c.codes[string(value)]
 	switch {
-	case len(c.of) == s.entries: // a second value of the entry
+	case len(c.of) == entries: // a second value of the entry
 		c.drop()
 		return known
 	case !known && c.isFull(len(value)):
@@ -347,7 +423,7 @@ func (s *columnSet) add(path, value []byte) (known bool) {
 		code = uint16(len(c.list)) //nolint:gosec // bounded by maxColumnValues
 		c.codes[text] = code
 	}
-	for len(c.of) < s.entries-1 {
+	for len(c.of) < entries-1 {
 		c.of = append(c.of, 0)
 	}
 	c.of, c.count = append(c.of, code), c.count+1
@@ -361,20 +437,41 @@ func (c *collected) isFull(size int) bool {
 }
 
 // columns returns those of entries in an order, by their numbers.
-func (s *columnSet) columns(order []int32) Columns {
-	if s.unknown {
-		return Columns{}
+func (s *columnSet) columns(list []Stored, order []int32) Columns {
+	columns := Columns{others: map[jsonPath]bool{}, whole: !s.full && !s.unknown, variables: slices.Sorted(maps.Keys(s.variables)), anyWord: s.anyWord}
+	columns.add(levelColumn, len(list), func(i int) string { return list[i].Level.String() })
+	columns.add(environmentColumn, len(list), func(i int) string { return list[i].Environment })
+	if s.masks.isColumn() {
+		columns.list = append(columns.list, s.masks.column(order))
 	}
-	columns := Columns{others: map[jsonPath]bool{}, whole: !s.full}
 	for path, c := range s.paths {
-		if c.codes == nil || len(c.list) > max(fewValues, c.count/2) || s.isInArray(path) {
+		switch {
+		case s.unknown:
+		case !c.isColumn() || s.isInArray(path):
 			columns.others[jsonPath(path)] = c.array
-		} else {
-			columns.list = append(columns.list, c.column(jsonPath(path), order))
+		default:
+			columns.list = append(columns.list, c.column(order))
 		}
 	}
 	slices.SortFunc(columns.list, func(a, b column) int { return strings.Compare(string(a.path), string(b.path)) })
 	return columns
+}
+
+// add adds a column of the values of entries, unless there are very many.
+func (c *Columns) add(path jsonPath, entries int, value func(i int) string) {
+	made, table := column{path: path, low: make([]byte, entries)}, newTable[string]()
+	for i := range entries {
+		if of := value(i); of != "" {
+			made.low[i] = byte(1 + table.number(of))
+		}
+	}
+	if len(table.list) > 255 {
+		return
+	}
+	for _, value := range table.list {
+		made.values = append(made.values, []byte(value))
+	}
+	c.list = append(c.list, made)
 }
 
 // isInArray reports whether other values at the path may be in an array.
@@ -387,8 +484,12 @@ func (s *columnSet) isInArray(path string) bool {
 	return false
 }
 
-func (c *collected) column(path jsonPath, order []int32) column {
-	made := column{path: path, low: make([]byte, len(order))}
+func (c *collected) isColumn() bool {
+	return c.codes != nil && len(c.list) <= max(fewValues, c.count/2)
+}
+
+func (c *collected) column(order []int32) column {
+	made := column{path: jsonPath(c.path), low: make([]byte, len(order))}
 	for _, value := range c.list {
 		made.values = append(made.values, []byte(value))
 	}

@@ -14,17 +14,20 @@ const (
 // A content collects, of the entries of a block, the words of messages and
 // the values of all other fields, those of frequent fields as columns.
 type content struct {
-	words   wordSet
-	columns columnSet
-	path    []byte // of the value that is read
-	left    int    // how many more values of the entry are in the filter; negative: there were too many
-	lacks   bool   // an entry had too many
+	words     wordSet
+	columns   columnSet
+	path      []byte   // of the value that is read
+	mask      []byte   // of the message
+	variables [][]byte // its variable tokens
+	word      [maxWordBytes]byte
+	left      int  // how many more values of the entry are in the filter; negative: there were too many
+	lacks     bool // an entry had too many
 }
 
 // add reads an entry.
 func (c *content) add(entry []byte) {
 	c.left = maxValues
-	c.columns.entries++
+	c.columns.begin()
 	walk(entry, func(name, rest []byte) (end int, stopped bool) {
 		c.path = append(c.path[:0], decodedString(name)...)
 		switch string(c.path) {
@@ -40,13 +43,42 @@ func (c *content) add(entry []byte) {
 	c.lacks = c.lacks || c.left < 0
 }
 
+// addMessage adds the words of a message. All but those of its variables are
+// there already where its mask is.
 func (c *content) addMessage(value []byte) {
-	if value[0] == '"' {
-		eachWord(decodedString(value), func(word []byte) bool {
+	if value[0] != '"' {
+		return
+	}
+	message, masks := decodedString(value), &c.columns.masks
+	if masks.codes == nil {
+		c.addWords(message)
+		return
+	}
+	var rest []byte
+	c.variables = c.variables[:0]
+	c.mask, rest = splitMessage(c.mask[:0], message, func(token []byte) { c.variables = append(c.variables, token) })
+	if len(c.mask) == 0 {
+		return
+	}
+	if masks.add(c.columns.entries, c.mask) {
+		c.addWords(rest)
+	} else {
+		c.addWords(message)
+	}
+	for _, token := range c.variables {
+		eachWordIn(&c.word, token, func(word []byte) bool {
 			c.words.insert(hashWord(word))
+			c.columns.addVariable(word)
 			return true
 		})
 	}
+}
+
+func (c *content) addWords(text []byte) {
+	eachWordIn(&c.word, text, func(word []byte) bool {
+		c.words.insert(hashWord(word))
+		return true
+	})
 }
 
 // value reads the value at the path, and returns its end.

@@ -2,15 +2,9 @@ package ingest
 
 import (
 	"bytes"
-	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-
-	"github.com/weirlog/weir/shared/contract/entryfield"
 )
 
 // Bounds of a count.
@@ -56,6 +50,9 @@ func (c *Count) Room() int64 {
 	return MaxCounters * room
 }
 
+// Split reports whether each value has buckets or numbers of its own.
+func (c *Count) Split() bool { return c.Every > 0 || c.Of.name != "" }
+
 // tracked is how many values of a field are counted at once.
 func (c *Count) tracked(field Field) int {
 	switch {
@@ -93,89 +90,6 @@ func (c *Count) bucket(at Instant) int64 {
 	return floorDiv(at.Seconds-c.FirstBucket(), int64(c.Every/time.Second))
 }
 
-// A Field is what entries are counted by.
-type Field struct {
-	name  string
-	paths []jsonPath // empty: it is in no text
-}
-
-// FieldProject is the name of the field that is the entry's project.
-const FieldProject = "project"
-
-// Split reports whether each value has buckets or numbers of its own.
-func (c *Count) Split() bool { return c.Every > 0 || c.Of.name != "" }
-
-// ParseField reads the name of a field: one of the query language, or project.
-func ParseField(name string) (Field, error) {
-	switch {
-	case name == "", len(name) > maxFieldName, strings.Trim(name, "-") != name, strings.ContainsAny(name, `*:()"`), strings.ContainsFunc(name, unicode.IsSpace):
-		return Field{}, fmt.Errorf("%.100q is no name of a field", name)
-	case strings.Count(name, ".") > maxPathDots:
-		return Field{}, fmt.Errorf("%q has more than %d dots", name, maxPathDots)
-	case name == entryfield.Level, name == entryfield.Environment, name == FieldProject, name == FieldPattern:
-		return Field{name: name}, nil
-	}
-	return Field{name, pathsOf(name)}, nil
-}
-
-// String returns its name.
-func (f Field) String() string { return f.name }
-
-// Paths are where its values are in an entry's text, names joined by dots, in the
-// order in which they count; none where they are not in the text.
-func (f Field) Paths() (paths []string) {
-	for _, path := range f.paths {
-		paths = append(paths, string(path))
-	}
-	return paths
-}
-
-// Value returns the first value of an entry there; "" for none.
-func (f Field) Value(entry *Stored, project string) (first string) {
-	f.values(entry, project, func(value []byte) bool {
-		first = string(value)
-		return true
-	})
-	return first
-}
-
-// values calls each with the values of an entry there, until it returns true.
-func (f Field) values(entry *Stored, project string, each func(value []byte) bool) {
-	switch {
-	case f.name == entryfield.Level:
-		each([]byte(entry.Level.String()))
-	case f.name == entryfield.Environment && entry.Environment == "":
-	case f.name == entryfield.Environment:
-		each([]byte(entry.Environment))
-	case f.name == FieldProject:
-		each([]byte(project))
-	case f.name == FieldPattern:
-		each([]byte(patternText(string(appendMask(nil, entry.message())))))
-	default:
-		f.scalars(entry, func(value []byte) bool {
-			return each(textOf(value))
-		})
-	}
-}
-
-// scalars calls each with the strings, numbers and truth values at the
-// first of its paths that has some.
-func (f Field) scalars(entry *Stored, each func(value []byte) bool) {
-	found := false
-	for _, path := range f.paths {
-		if found {
-			return
-		}
-		entry.find(path, func(value []byte) bool {
-			if value[0] == '{' || value[0] == '[' || string(value) == "null" {
-				return false
-			}
-			found = true
-			return each(value)
-		})
-	}
-}
-
 // A Reading is what a count has to read of a block besides its header.
 type Reading uint8
 
@@ -192,21 +106,23 @@ func (c *Count) Reads(block *Candidate) (reads Reading, any bool) {
 	if !c.Search.MayFind(block) {
 		return 0, false
 	}
-	if !c.holdsWhole(block) || c.Search.Environment != "" || c.bucket(block.Min) != c.bucket(block.Max) {
-		reads = ReadDirectory
-	}
+	reads = c.Search.Query.reads() | c.Of.reads()
 	for _, field := range c.By {
 		reads |= field.reads()
 	}
-	asks := c.Search.Query.reads() | c.Of.reads()
-	if levels := c.Search.Levels; reads&ReadColumns != 0 && (c.Search.Query.root != nil || levels != 0 && block.Levels&^levels != 0) {
-		asks |= ReadDirectory // as not each entry counts
-	}
-	if reads |= asks; asks != 0 {
+	if c.Search.Environment != "" {
 		reads |= ReadDirectory
 	}
-	if reads&ReadTexts != 0 || reads&ReadColumns != 0 && block.Bytes < SmallBlockBytes { // which has no columns
-		reads = ReadAll
+	switch {
+	case reads&ReadTexts != 0, reads&ReadColumns != 0 && block.Bytes < SmallBlockBytes: // which has no columns
+		return ReadAll, true
+	case reads&ReadColumns != 0 && c.Of.name == "":
+		reads = ReadColumns
+	case reads&ReadColumns != 0:
+		reads |= ReadDirectory
+	}
+	if !c.holdsWhole(block) || c.bucket(block.Min) != c.bucket(block.Max) {
+		reads |= ReadDirectory
 	}
 	return reads, true
 }
@@ -229,24 +145,14 @@ func (c *Count) Groups() bool {
 	return reads&(ReadColumns|ReadTexts) == 0
 }
 
-func (f Field) reads() Reading {
-	switch {
-	case f.name == FieldPattern:
-		return ReadTexts
-	case len(f.paths) > 0:
-		return ReadColumns
-	case f.name == entryfield.Environment:
-		return ReadDirectory
-	}
-	return 0
-}
-
 // reads returns what decides about a query.
 func (q Query) reads() (reads Reading) {
 	eachCondition(q.root, func(c condition) {
-		switch c.(type) {
+		switch c := c.(type) {
 		case phrase:
-			reads |= ReadTexts
+			if reads |= ReadColumns; !c.isPlain() {
+				reads |= ReadTexts
+			}
 		case field:
 			reads |= ReadColumns
 		case levels:
@@ -257,8 +163,8 @@ func (q Query) reads() (reads Reading) {
 	return reads
 }
 
-// IsOfFields reports whether a query asks for fields, and for no words.
-func (q Query) IsOfFields() bool {
+// IsInColumns reports whether columns may tell what a query finds.
+func (q Query) IsInColumns() bool {
 	reads := q.reads()
 	return reads&ReadColumns != 0 && reads&ReadTexts == 0
 }
@@ -266,18 +172,14 @@ func (q Query) IsOfFields() bool {
 // Columns returns the numbers of the columns that the count needs; false
 // where they don't suffice.
 func (c *Count) Columns(of *Columns) (numbers []int, known bool) {
-	numbers, known = of.needed(nil, c.Of.paths)
+	paths := slices.Clone(c.Of.paths)
 	for _, field := range c.By {
-		if known {
-			numbers, known = of.needed(numbers, field.paths)
-		}
+		paths = append(paths, field.columns()...)
 	}
-	eachCondition(c.Search.Query.root, func(condition condition) {
-		if field, is := condition.(field); is && known {
-			numbers, known = of.needed(numbers, field.paths)
-		}
-	})
-	return numbers, known
+	if conditions := c.Search.conditions(); len(conditions) > 0 {
+		paths = append(append(paths, levelColumn), columnsOf(conditions)...)
+	}
+	return of.needed(paths)
 }
 
 // A Counted is the answer to a Count.
@@ -343,6 +245,15 @@ func (k *Counter) AddHeader(block *Candidate) {
 	}
 }
 
+// AddRows counts the rows, nil: all, of a block that are in the searched times.
+func (k *Counter) AddRows(entries []Stored, rows []bool, project string) {
+	for i := range entries {
+		if (rows == nil || rows[i]) && k.count.Search.covers(entries[i].Place) {
+			k.add(&entries[i], project, 1)
+		}
+	}
+}
+
 // Add counts those entries of a block that match.
 func (k *Counter) Add(entries []Stored, project string) {
 	for i := range entries {
@@ -352,25 +263,28 @@ func (k *Counter) Add(entries []Stored, project string) {
 	}
 }
 
-// AddColumns counts the entries of a block that needs its columns alone.
-func (k *Counter) AddColumns(block *Candidate, columns *Columns) {
-	bucket, entries := k.count.bucket(block.Max), int(block.Entries.Sum())
-	k.addLevels(&block.Entries, bucket)
+// AddColumns counts the rows, nil: all, of a block that needs its columns alone.
+func (k *Counter) AddColumns(block *Candidate, columns *Columns, rows []bool) {
+	bucket, entries := k.count.bucket(block.Max), block.Entries
+	if rows != nil {
+		entries = columns.levels(rows)
+	}
+	k.addLevels(&entries, bucket)
 	for i, field := range k.count.By {
-		switch at := columns.allAt(field.paths); {
-		case len(field.paths) == 0:
-			for level, n := range block.Entries {
-				if n > 0 {
-					k.addField(i, &Stored{Level: Severity(level)}, block.Project, n, bucket, nil) //nolint:gosec // at most SeverityFatal
-				}
+		switch at := columns.allAt(field.columns()); {
+		case field.name == FieldProject:
+			if n := entries.Sum(); n > 0 {
+				k.tallies[i].add([]byte(block.Project), n, bucket, nil)
 			}
 		case len(at) == 0:
-			k.tallies[i].without += int64(entries)
+			k.tallies[i].without += entries.Sum()
 		case len(at) == 1:
-			k.addColumn(i, at[0], bucket)
+			k.addColumn(i, at[0], rows, bucket)
 		default:
-			for row := range entries {
-				k.addField(i, &Stored{columns: columns, row: row}, block.Project, 1, bucket, nil)
+			for row := range int(block.Entries.Sum()) {
+				if rows == nil || rows[row] {
+					k.addField(i, &Stored{columns: columns, row: row}, block.Project, 1, bucket, nil)
+				}
 			}
 		}
 	}
@@ -384,8 +298,8 @@ func (k *Counter) addLevels(entries *LevelCounts, bucket int64) {
 }
 
 // addColumn counts each value of a column once, with its entries.
-func (k *Counter) addColumn(i int, column *column, bucket int64) {
-	for code, entries := range column.counts() {
+func (k *Counter) addColumn(i int, column *column, rows []bool, bucket int64) {
+	for code, entries := range column.counts(rows) {
 		if entries == 0 {
 			continue
 		}
@@ -506,136 +420,4 @@ func (k *Counter) Result(top int) Counted {
 		result.Fields = append(result.Fields, FieldCounts{field, t.top(top), t.without, t.lost})
 	}
 	return result
-}
-
-// A tally counts the values of a field. It keeps the frequent ones
-// (Misra and Gries, "Finding repeated elements", 1982, with decrements for
-// many values at once; Agarwal et al., "Mergeable summaries", 2012).
-type tally struct {
-	values   map[string]*tracked // bounded by trim: fewer than twice most
-	most     int
-	buckets  int64
-	numbers  bool
-	patterns bool // values are masks of them
-	without  int64
-	lost     int64 // no value that is not in values has more entries
-}
-
-// tracked is a value, counted since it was last found to be new.
-type tracked struct {
-	ValueCount
-	weight int64 // entries, less what makes room for others
-}
-
-func newTally(c *Count, of Field) tally {
-	t := tally{values: map[string]*tracked{}, most: c.tracked(of), numbers: c.Of.name != "", patterns: of.name == FieldPattern}
-	if c.Every > 0 {
-		t.buckets = c.Buckets()
-	}
-	return t
-}
-
-func (t *tally) add(value []byte, entries, bucket int64, numbers []float64) *tracked {
-	v := t.values[string(value)]
-	if v == nil {
-		v = t.track(bytes.Clone(value))
-	}
-	v.Entries += entries
-	v.weight += entries
-	if v.Buckets != nil {
-		v.Buckets[bucket] += entries
-	}
-	for _, number := range numbers {
-		v.Numbers.Add(number)
-	}
-	return v
-}
-
-// track begins to count a value, and makes room for it.
-func (t *tally) track(value []byte) *tracked {
-	t.trim(2*t.most - 1)
-	v := &tracked{ValueCount: ValueCount{Value: string(value)}}
-	if t.buckets > 0 {
-		v.Buckets = make([]int64, t.buckets)
-	}
-	if t.numbers {
-		v.Numbers = new(Numbers)
-	}
-	if t.patterns {
-		v.Pattern = &Pattern{mask: v.Value}
-	}
-	t.values[v.Value] = v
-	return v
-}
-
-// trim takes from all weights what leaves at most t.most of the values,
-// where there are more than some.
-func (t *tally) trim(some int) {
-	if len(t.values) <= some {
-		return
-	}
-	if t.patterns {
-		if t.join(); len(t.values) <= t.most*3/2 { // else there would soon be too many again
-			return
-		}
-	}
-	weights := make([]int64, 0, len(t.values))
-	for _, v := range t.values {
-		weights = append(weights, v.weight)
-	}
-	slices.Sort(weights)
-	least := weights[len(weights)-t.most-1]
-	t.lost += least
-	for value, v := range t.values {
-		if v.weight -= least; v.weight <= 0 {
-			delete(t.values, value)
-		}
-	}
-}
-
-func (t *tally) merge(other *tally) {
-	t.without += other.without
-	t.lost += other.lost
-	for value, theirs := range other.values {
-		t.take(value, theirs)
-	}
-	t.trim(2*t.most - 1)
-}
-
-// take adds what was counted of a value elsewhere.
-func (t *tally) take(value string, theirs *tracked) {
-	ours := t.values[value]
-	if ours == nil {
-		t.values[value] = theirs
-		return
-	}
-	ours.Entries += theirs.Entries
-	ours.weight += theirs.weight
-	for i, n := range theirs.Buckets {
-		ours.Buckets[i] += n
-	}
-	ours.Numbers.Merge(theirs.Numbers)
-	ours.Pattern.merge(theirs.Pattern)
-}
-
-func (t *tally) top(most int) []ValueCount {
-	var list []ValueCount
-	for _, v := range slices.SortedFunc(maps.Values(t.values), moreFrequent) {
-		if len(list) == most {
-			break
-		}
-		value := v.ValueCount
-		if t.patterns {
-			value.Value = patternText(value.Pattern.mask)
-		}
-		list = append(list, value)
-	}
-	return list
-}
-
-func moreFrequent(a, b *tracked) int {
-	if a.Entries != b.Entries {
-		return int(b.Entries - a.Entries)
-	}
-	return strings.Compare(a.Value, b.Value)
 }

@@ -48,35 +48,37 @@ func addBlock(t *testing.T, count *ingest.Count, counter *ingest.Counter, candid
 		counter.AddHeader(candidate)
 		return
 	}
-	columns, known := readColumns(t, count, block)
+	columns, rows, known := readColumns(t, count, block)
 	entries, err := ingest.ParseDirectory(block.AppendDirectory(nil))
 	testenv.Must(t, err)
 	switch {
 	case reads&ingest.ReadTexts != 0, reads&ingest.ReadColumns != 0 && !known:
 		counter.Add(block.List, candidate.Project)
 	case reads == ingest.ReadColumns:
-		counter.AddColumns(candidate, &columns)
-	default:
+		counter.AddColumns(candidate, &columns, rows)
+	case reads&ingest.ReadColumns != 0:
 		columns.Attach(entries)
+		counter.AddRows(entries, rows, candidate.Project)
+	default:
 		counter.Add(entries, candidate.Project)
 	}
 }
 
 // readColumns reads those columns that a count needs, as they are stored.
-func readColumns(t *testing.T, count *ingest.Count, block ingest.Block) (columns ingest.Columns, known bool) {
+func readColumns(t *testing.T, count *ingest.Count, block ingest.Block) (columns ingest.Columns, rows []bool, known bool) {
 	t.Helper()
 	var parts [][]byte
 	block.AppendColumns(func(part []byte) { parts = append(parts, part) })
-	if len(parts) == 0 {
-		return columns, false
-	}
 	columns, err := ingest.ParseColumns(parts[0])
 	testenv.Must(t, err)
 	numbers, known := count.Columns(&columns)
 	for _, i := range numbers {
 		testenv.Must(t, columns.Read(i, parts[i+1], len(block.List)))
 	}
-	return columns, known
+	if known {
+		rows, known = count.Search.Select(&columns, len(block.List))
+	}
+	return columns, rows, known
 }
 
 func countedBlocks(random *rand.Rand) (list []ingest.Block, all []ingest.Stored) {
@@ -105,7 +107,7 @@ func someCount(random *rand.Rand) (count ingest.Count) {
 		count.Search.From, count.Search.To = &ingest.Instant{Seconds: -15}, &ingest.Instant{Seconds: 15, Nanos: uint32(random.IntN(2))}
 		count.Every = time.Duration(random.IntN(8)) * time.Second
 	}
-	count.Search.Query = query([]string{"", "", "level:error", "-level:info", "level:warn OR environment:prod", "retry", "n:>2"}[random.IntN(7)])
+	count.Search.Query = query([]string{"", "", "level:error", "-level:info", "level:warn OR environment:prod", "retry", "order42", "n:>2"}[random.IntN(8)])
 	if random.IntN(4) == 0 {
 		count.Search.Environment = "prod"
 	}

@@ -39,6 +39,13 @@ const (
 
 // appendMask appends the mask of a message.
 func appendMask(dst, message []byte) []byte {
+	dst, _ = splitMessage(dst, message, func([]byte) {})
+	return dst
+}
+
+// splitMessage appends the mask of a message, calls each with its variable
+// tokens, and returns what the mask says nothing about.
+func splitMessage(dst, message []byte, each func(token []byte)) (mask, rest []byte) {
 	begun, text := len(dst), message[:min(len(message), maxMasked)]
 	for i := 0; i < len(text); {
 		end, kind := maskedToken(text, i)
@@ -48,7 +55,7 @@ func appendMask(dst, message []byte) []byte {
 				continue
 			}
 		case end == len(text) && len(text) < len(message), kind == constant && len(dst)-begun+end-i > maxMask, len(dst)-begun >= maxMask:
-			return append(dst, cutOff...) // a part of a token is no word of the message
+			return append(dst, cutOff...), message[i:] // a part of a token is no word of the message
 		}
 		switch kind {
 		case constant:
@@ -57,13 +64,14 @@ func appendMask(dst, message []byte) []byte {
 			dst = append(dst, ' ')
 		default:
 			dst = append(dst, byte(kind))
+			each(text[i:end])
 		}
 		i = end
 	}
 	if len(dst) > begun && dst[len(dst)-1] == ' ' {
 		dst = dst[:len(dst)-1]
 	}
-	return dst
+	return dst, nil
 }
 
 // Kinds of what is no variable.
@@ -77,6 +85,10 @@ func maskedToken(text []byte, i int) (end, kind int) {
 	switch c := text[i]; {
 	case c <= ' ' || c == 0x7f:
 		return i + 1, space
+	case isLetter(c):
+		if end = lettersEnd(text, i); end-i <= maxConstant && (end == len(text) || !holdsTogether[text[end]]) {
+			return end, constant
+		}
 	case (c == '-' || c == '+') && i+1 < len(text) && isDigit(text[i+1]) && (i == 0 || strings.IndexByte(" =(:[,", text[i-1]) >= 0):
 		return maskedToken(text, i+1) // a sign
 	}
@@ -95,6 +107,23 @@ func maskedToken(text []byte, i int) (end, kind int) {
 	}
 	return end, constant
 }
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func lettersEnd(text []byte, i int) int {
+	for i < len(text) && isLetter(text[i]) {
+		i++
+	}
+	return i
+}
+
+// holdsTogether has what may go on a token behind letters, or make these an address.
+var holdsTogether = func() (set [256]bool) {
+	for c := range set {
+		set[c] = c >= utf8.RuneSelf || strings.IndexByte("0123456789.-_@$:,", byte(c)) >= 0
+	}
+	return set
+}()
 
 // tokenEnd is the end of the token at i, or of the separator there, and
 // whether it has digits.

@@ -29,6 +29,8 @@ func (q Query) MayMatch(header *Header) bool { return q.root == nil || q.root.ma
 type condition interface {
 	matches(entry *Stored) bool
 	mayMatch(header *Header) bool
+	// mark sets which rows of a block match; false: the columns can't tell.
+	mark(c *Columns, rows []bool) (known bool)
 }
 
 // eachCondition calls each with the conditions that others are made of.

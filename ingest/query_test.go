@@ -205,7 +205,7 @@ func someEntry(random *rand.Rand) map[string]any {
 	value := func() any { return pick[any](random, "a", "B é", "\"\\", 7, 7.5, -3, true, nil, "7") }
 	entry := map[string]any{
 		"level": pick(random, "debug", "error"), "environment": pick(random, "prod", "Dev"),
-		"message": strings.Join([]string{pick(random, "Red", "blue"), pick(random, "fox", "FOX-trot"), pick(random, "東京", "x\"y", "red")}, " "),
+		"message": strings.Join([]string{pick(random, "Red", "blue"), pick(random, "fox", "FOX-trot"), pick(random, "東京", "x\"y", "red", "fox-42", "7 fox", "a@fox.org", "x1.red")}, " "),
 	}
 	metadata := map[string]any{"k": value(), "k.l": value()}
 	metadata["m"] = pick[any](random, value(), map[string]any{"n": value(), "k": value()}, []any{value(), map[string]any{"n": value()}, []any{value()}})

@@ -31,13 +31,15 @@ func (s *Search) PageBytes() int { return cmp.Or(s.MaxBytes, MaxPageBytes) }
 
 // Matches reports whether an entry matches.
 func (s *Search) Matches(entry *Stored) bool {
-	switch {
-	case s.From != nil && entry.Time.Compare(*s.From) < 0, s.To != nil && entry.Time.Compare(*s.To) >= 0:
-		return false
-	case !s.Levels.Has(entry.Level), s.Environment != "" && s.Environment != entry.Environment:
+	return s.Levels.Has(entry.Level) && (s.Environment == "" || s.Environment == entry.Environment) && s.covers(entry.Place) && s.Query.Matches(entry)
+}
+
+// covers reports whether a place is in the search's times.
+func (s *Search) covers(place Place) bool {
+	if s.From != nil && place.Time.Compare(*s.From) < 0 || s.To != nil && place.Time.Compare(*s.To) >= 0 {
 		return false
 	}
-	return (s.Start.After == nil || s.before(*s.Start.After, entry.Place)) && s.Query.Matches(entry)
+	return s.Start.After == nil || s.before(*s.Start.After, place)
 }
 
 // reads reports whether the search covers a project.

@@ -18,7 +18,11 @@ var unspaced = []*unicode.RangeTable{
 // it returns false. A word is a longest run of letters, digits and
 // marks. It is valid until each returns.
 func eachWord(text []byte, each func(word []byte) bool) {
-	var buffer [maxWordBytes]byte
+	eachWordIn(new([maxWordBytes]byte), text, each)
+}
+
+// eachWordIn is eachWord with memory for a word.
+func eachWordIn(buffer *[maxWordBytes]byte, text []byte, each func(word []byte) bool) {
 	word, room := buffer[:0], maxWordBytes // room is less once a letter did not fit
 	for i := 0; i < len(text); {
 		if c := ascii[text[i]]; c != 0 {

@@ -92,7 +92,7 @@ func hide(r *http.Request, err error) *Problem {
 		return Unavailable("The service is unavailable for the moment. Send the whole request again.", time.Second)
 	}
 	return NewProblem(http.StatusInternalServerError, CodeInternal,
-		"The request failed by no fault of yours. If it goes on, report its request_id.")
+		"Something failed on our side. If it happens again, report the request_id.")
 }
 
 // reads reports whether r only reads. A value that the database refuses

@@ -50,6 +50,8 @@ type commands struct {
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
 	ACLs   aclsCommand   `cmd:"" name:"acls" help:"Print what each program may do at the brokers, as commands of Apache Kafka's kafka-acls.sh, or give them these rights."`
 
+	Size sizeCommand `cmd:"" help:"Estimate how large an installation has to be, and what it costs."`
+
 	Doctor doctorCommand `cmd:"" help:"Look at an installation, and say what is wrong and what to do about it."`
 
 	History historyCommand `cmd:"" help:"Move entries between Postgres and ClickHouse, or print ClickHouse's schema."`

@@ -35,7 +35,7 @@ var module = openapi.Module{
 		http.StatusUnauthorized:        "The API key is missing or not valid",
 		http.StatusForbidden:           "forbidden: the key may only send logs (access write)",
 		http.StatusTooManyRequests:     "rate_limited: the organization, the project or the credential asks too often. Wait for Retry-After",
-		http.StatusInternalServerError: "The request failed by no fault of the client",
+		http.StatusInternalServerError: "The server failed",
 	},
 }
 

@@ -185,7 +185,7 @@ func wastedTooMuch(who string, wait time.Duration) *httpapi.Problem {
 		RetryAfter(wait)
 }
 
-// isServersFault reports whether a request failed by no fault of its sender.
+// isServersFault reports whether a request failed on our side.
 func isServersFault(err error) bool {
 	var problem *httpapi.Problem
 	return errors.As(err, &problem) && problem.Status >= http.StatusInternalServerError

@@ -172,12 +172,15 @@ func (s *Store) packColumns(b *Block) (packed []byte) {
 	return slices.Concat(binary.AppendUvarint(nil, number), sizes, parts)
 }
 
-// readColumns unpacks those columns of a block that a count needs; false
-// where they don't suffice. They are valid as long as into is not used again.
-func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ingest.Count, entries int64) (columns ingest.Columns, known bool, err error) {
+// readColumns unpacks those columns of a block that a count needs, and says
+// which rows match, nil: all; false where they don't suffice. They are valid as
+// long as into is not used again.
+func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ingest.Count, entries int64) (
+	columns ingest.Columns, rows []bool, known bool, err error,
+) {
 	parts, err := columnParts(p.columns)
 	if err != nil || len(parts) == 0 {
-		return columns, false, err
+		return columns, nil, false, err
 	}
 	into.columns = slices.Grow(into.columns, max(0, len(parts)-len(into.columns)))[:len(parts)]
 	unpack := func(i int) (err error) {
@@ -185,24 +188,27 @@ func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ing
 		return err
 	}
 	if err := unpack(0); err != nil {
-		return columns, false, err
+		return columns, nil, false, err
 	}
 	if columns, err = ingest.ParseColumns(into.columns[0]); err != nil {
-		return columns, false, err
+		return columns, nil, false, err
 	}
 	needed, known := count.Columns(&columns)
 	for _, i := range needed {
 		if i+1 >= len(parts) {
-			return columns, false, errColumns
+			return columns, nil, false, errColumns
 		}
 		if err := unpack(i + 1); err != nil {
-			return columns, false, err
+			return columns, nil, false, err
 		}
 		if err := columns.Read(i, into.columns[i+1], int(entries)); err != nil {
-			return columns, false, err
+			return columns, nil, false, err
 		}
 	}
-	return columns, known, nil
+	if known {
+		rows, known = count.Search.Select(&columns, int(entries))
+	}
+	return columns, rows, known, nil
 }
 
 var errColumns = errors.New("the columns of a block are damaged")

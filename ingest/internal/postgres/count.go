@@ -116,9 +116,9 @@ func (c *counting) work(ctx context.Context, counter *ingest.Counter, blocks <-c
 // read counts one block.
 func (c *counting) read(ctx context.Context, counter *ingest.Counter, block readBlock, into *unpacked) error {
 	if block.reads&ingest.ReadColumns == 0 {
-		return c.readEntries(ctx, counter, block, into, nil)
+		return c.readEntries(ctx, counter, block, into)
 	}
-	columns, known, err := block.readColumns(c.scan.store.codec, into, c.count, block.of.Entries.Sum())
+	columns, rows, known, err := block.readColumns(c.scan.store.codec, into, c.count, block.of.Entries.Sum())
 	switch {
 	case err != nil:
 		return err
@@ -128,14 +128,17 @@ func (c *counting) read(ctx context.Context, counter *ingest.Counter, block read
 		c.unsure = append(c.unsure, block.of)
 		return nil
 	case block.reads == ingest.ReadColumns:
-		counter.AddColumns(&block.of, &columns)
+		counter.AddColumns(&block.of, &columns, rows)
 		return nil
 	}
-	return c.readEntries(ctx, counter, block, into, &columns)
+	entries, err := block.entries(c.scan.store.codec, into)
+	columns.Attach(entries)
+	counter.AddRows(entries, rows, block.of.Project)
+	return err
 }
 
-// readEntries counts one entry after the other, by columns where there are some.
-func (c *counting) readEntries(ctx context.Context, counter *ingest.Counter, block readBlock, into *unpacked, columns *ingest.Columns) error {
+// readEntries counts one entry after the other.
+func (c *counting) readEntries(ctx context.Context, counter *ingest.Counter, block readBlock, into *unpacked) error {
 	if err := c.scan.store.fetch(ctx, &block.packed); err != nil {
 		if c.scan.isGone(block.of.Ref) {
 			return nil
@@ -145,9 +148,6 @@ func (c *counting) readEntries(ctx context.Context, counter *ingest.Counter, blo
 	entries, err := block.entries(c.scan.store.codec, into)
 	if err != nil {
 		return err
-	}
-	if columns != nil {
-		columns.Attach(entries)
 	}
 	for few := range slices.Chunk(entries, entriesAtOnce) {
 		if ctx.Err() != nil {

@@ -52,7 +52,7 @@ func (s *Store) scan(ctx context.Context, organization pg.Organization, search *
 			ctx: ctx, store: s, tx: tx, organization: organization, search: &search,
 			ends: s.clock().Add(s.limits.Time), most: s.limits.Bytes,
 		}
-		if search.Query.IsOfFields() {
+		if search.Query.IsInColumns() {
 			scan.sifts = &ingest.Count{Search: search}
 		}
 		if err := scan.begin(); err != nil {
@@ -178,13 +178,13 @@ func (s *scan) sift(from *headers) error {
 	for _, c := range from.fetched[:from.sifted] {
 		if reads, some := s.sifts.Reads(&c); some && reads&ingest.ReadColumns != 0 {
 			due = append(due, c)
-			s.read += (directoryBytes + columnBytes) * int(c.Entries.Sum())
+			s.read += columnBytes * int(c.Entries.Sum())
 		}
 	}
 	if len(due) == 0 {
 		return nil
 	}
-	blocks, err := fetchKey{from.reach.day, ingest.ReadDirectory | ingest.ReadColumns}.read(s, due)
+	blocks, err := fetchKey{from.reach.day, ingest.ReadColumns}.read(s, due)
 	if err != nil {
 		return err
 	}
@@ -203,16 +203,8 @@ func (s *scan) sift(from *headers) error {
 
 // mayFind reports whether a block may have a match, by its columns.
 func (s *scan) mayFind(block *readBlock) (bool, error) {
-	columns, known, err := block.readColumns(s.store.codec, &s.unpacked, s.sifts, block.of.Entries.Sum())
-	if err != nil || !known {
-		return true, err
-	}
-	entries, err := block.entries(s.store.codec, &s.unpacked)
-	if err != nil {
-		return true, err
-	}
-	columns.Attach(entries)
-	return slices.ContainsFunc(entries, func(e ingest.Stored) bool { return s.search.Matches(&e) }), nil
+	_, rows, known, err := block.readColumns(s.store.codec, &s.unpacked, s.sifts, block.of.Entries.Sum())
+	return !known || slices.Contains(rows, true), err
 }
 
 // Read unpacks a block's entries.

@@ -53,7 +53,7 @@ var module = openapi.Module{
 		http.StatusForbidden:           "forbidden: the service token lacks the scope",
 		http.StatusNotFound:            "Unknown, or out of the service token's reach",
 		http.StatusTooManyRequests:     "rate_limited: the organization, the project or the credential asks too often. Wait for Retry-After",
-		http.StatusInternalServerError: "Not done, by no fault of the client: send the whole request again",
+		http.StatusInternalServerError: "The server failed; send the whole request again",
 	},
 }
 
