@@ -25,7 +25,10 @@ func TestThePageIsFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, row := range []string{"entries/s accepted", "CPU per batch", "entries/s for each core", "until the group shows it", "At rest Weir"} {
+	for _, row := range []string{
+		"entries/s accepted", "CPU per batch", "entries/s for each core", "naive server", "context switches", "bytes of PostgreSQL's log",
+		"until the group shows it", "At rest Weir",
+	} {
 		if !strings.Contains(string(out), row) {
 			t.Errorf("it has no row %q:\n%s", row, out)
 		}

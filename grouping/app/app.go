@@ -85,7 +85,7 @@ func (a *App) build() error {
 		MaxAlerts: a.config.maxAlerts(),
 		Reads:     a.base.Reads, Replica: a.base.Replica, Concurrency: a.config.reads(), Clock: a.base.Clock, Metrics: a.base.Metrics,
 	})
-	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
+	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read, Announced: true})
 	a.pruner, a.eraser = a.newPruner(), a.base.NewEraser(postgres.Erasable())
 	a.buildAPI()
 	return a.buildConsumers()

@@ -57,7 +57,7 @@ func (s *logStore) build() (err error) {
 		return err
 	}
 	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(erasable)
-	s.relay = s.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
+	s.relay = s.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read, Announced: true})
 	return s.buildConsumers()
 }
 

@@ -94,7 +94,7 @@ func (w *weir) keep(ctx context.Context, requests []request) error {
 			records[i].Headers = append(records[i].Headers, sharedbus.Header{Key: name, Value: []byte(value)})
 		}
 	}
-	return pg.InTx(ctx, w.pool, func(tx pgx.Tx) error { return w.logs.Consume(ctx, tx, records) })
+	return pg.InTxAsSystem(ctx, w.pool, func(tx pgx.Tx) error { return w.logs.Consume(ctx, tx, records) })
 }
 
 // settle merges small blocks.

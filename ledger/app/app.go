@@ -124,7 +124,7 @@ func (a *App) buildServices() {
 		},
 		Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.base.Clock, End: a.log.End, Owns: a.known.directory.Owns, Metrics: a.base.Metrics,
 	})
-	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read})
+	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read, Announced: true})
 }
 
 // buildLoops makes what runs beside the consumers.

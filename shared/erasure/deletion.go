@@ -46,9 +46,6 @@ func Consumer(group string) consumer.Config {
 // transaction that moves the positions, which acts as the system. It
 // ignores all other facts.
 func Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
-	if err := pg.AsSystem(ctx, tx); err != nil {
-		return err
-	}
 	for _, record := range records {
 		if record.Header(contract.HeaderType) != contract.TypeDeletionBegun || len(record.Value) == 0 {
 			continue

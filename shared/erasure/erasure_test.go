@@ -249,7 +249,7 @@ func TestDeletionWaitsForWriters(t *testing.T) {
 	}
 	began, record := make(chan error, 1), begun(t, "acme", "")
 	go func() {
-		began <- pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return erasure.Consume(t.Context(), tx, []bus.Record{record}) })
+		began <- pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error { return erasure.Consume(t.Context(), tx, []bus.Record{record}) })
 	}()
 	testenv.Eventually(t, func() error { return waits(t, pool) })
 	select {

@@ -3,6 +3,8 @@ package measure
 import (
 	"context"
 	"errors"
+	"os"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,5 +44,17 @@ func TestLoad(t *testing.T) {
 	failed := errors.New("failed")
 	if _, err := (Load{Workers: 2}).Run(t.Context(), func(context.Context, int, time.Time) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// Context switches of all threads count, and a process that is unknown has none.
+func TestSwitches(t *testing.T) {
+	const waits = 20
+	since := Switches(Process{Pid: os.Getpid()}, Process{})
+	for range waits { // each leaves the processor
+		time.Sleep(time.Millisecond)
+	}
+	if each := since(1); runtime.GOOS == "linux" && each[0] < waits/2 || each[1] != 0 {
+		t.Errorf("%v context switches in %d waits", each, waits)
 	}
 }

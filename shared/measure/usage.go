@@ -76,6 +76,35 @@ func CPU(of ...Process) (since func(n float64) []time.Duration) {
 	}
 }
 
+// switches are how often the processes' threads have left a processor, by
+// themselves or not. Those of ended threads are forgotten.
+func (p Process) switches() (all uint64) {
+	for _, stat := range p.members() {
+		threads, _ := procfs.AllThreads(stat.PID)
+		for _, thread := range threads {
+			status, _ := thread.NewStatus()
+			all += status.VoluntaryCtxtSwitches + status.NonVoluntaryCtxtSwitches
+		}
+	}
+	return all
+}
+
+// Switches begins to count context switches; since returns how many each
+// process has made, divided by n.
+func Switches(of ...Process) (since func(n float64) []float64) {
+	before := make([]uint64, len(of))
+	for i, p := range of {
+		before[i] = p.switches()
+	}
+	return func(n float64) []float64 {
+		each := make([]float64, len(of))
+		for i, p := range of {
+			each[i] = max(0, float64(p.switches())-float64(before[i])) / n
+		}
+		return each
+	}
+}
+
 // Memory returns how many bytes of a process are resident, and the most that
 // ever were.
 func Memory(pid int) (resident, peak int64) {

@@ -64,6 +64,7 @@ func Queue(batch *pgx.Batch, facts []Fact) {
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) WITH ORDINALITY AS f (organization, id, type, at, body, n)
 		 ORDER BY n
 		ON CONFLICT DO NOTHING`, organizations, ids, types, times, bodies)
+	batch.Queue(pg.Announce)
 }
 
 // An Outbox reads the facts of a schema for one topic.

@@ -194,6 +194,14 @@ func InTxAsSystem(ctx context.Context, on Beginner, fn func(tx pgx.Tx) error) er
 	return pgx.BeginTxFunc(ctx, on, beginAs("BEGIN", everyOrganization), fn)
 }
 
+// InWatchedTxAsSystem is InTxAsSystem for a transaction that the database ends
+// once the client says nothing for so long, to the millisecond.
+func InWatchedTxAsSystem(ctx context.Context, on Beginner, silence time.Duration, fn func(tx pgx.Tx) error) error {
+	options := beginAs("BEGIN", everyOrganization)
+	options.BeginQuery += fmt.Sprintf(`, set_config('idle_in_transaction_session_timeout', '%d', true)`, silence.Milliseconds())
+	return pgx.BeginTxFunc(ctx, on, options, fn)
+}
+
 // ReadAsSystem runs fn in a read-only transaction that sees the rows of every
 // organization.
 func ReadAsSystem(ctx context.Context, on Beginner, fn func(tx pgx.Tx) error) error {

@@ -39,8 +39,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// This replica's changes are published at once, those of another within
-// relayInterval. A dead relay is replaced within relayInterval, a hanging one
+// A replica's changes are published once they are announced. A dead relay is replaced within relayInterval, a hanging one
 // within relayLease. deliveryTimeout ends a relay's sends before the next one
 // begins: on a compacted topic an old state would replace a revocation.
 const (
@@ -48,8 +47,9 @@ const (
 	relayLease      = 3 * time.Second
 	deliveryTimeout = relayLease / 4
 
-	tombstonesInterval = time.Minute // tombstones are a day late anyway
-	closeTimeout       = time.Second // for requests under way; unpublished events stay in their table
+	tombstonesInterval  = time.Minute     // tombstones are a day late anyway
+	withdrawalsInterval = 5 * time.Second // deletions take days
+	closeTimeout        = time.Second     // for requests under way; unpublished events stay in their table
 )
 
 // An App is one process of tenants. Several

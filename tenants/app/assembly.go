@@ -63,12 +63,12 @@ func (a *App) buildBus() error {
 	a.out.withdrawals = bus.NewWithdrawals(publication, a.base.Clock)
 	comparing := &comparison{app: a, publication: publication}
 	a.out.relay = a.base.NewRelay(relay.Config{
-		Name: bus.RelayName, Read: publication.Read, Interval: relayInterval, Lease: relayLease,
+		Name: bus.RelayName, Read: publication.Read, Interval: relayInterval, Lease: relayLease, Announced: true,
 		Comparisons: relay.Comparisons{
 			Compare: comparing.run, Interval: a.config.CompareInterval, Lacks: func() bool { return a.in.state.Lacks() }, Compared: comparing.mark,
 		},
 	})
-	a.out.withdrawing = a.base.NewRelay(relay.Config{Name: bus.WithdrawalsName, Read: a.out.withdrawals.Read})
+	a.out.withdrawing = a.base.NewRelay(relay.Config{Name: bus.WithdrawalsName, Read: a.out.withdrawals.Read, Interval: withdrawalsInterval})
 	a.out.tombstones = a.base.NewRelay(relay.Config{
 		Name: bus.TombstonesName, Read: bus.NewSessionTombstones(a.events, a.base.Clock).Read, Interval: tombstonesInterval,
 	})

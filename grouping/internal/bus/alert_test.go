@@ -56,7 +56,7 @@ var errUndone = errors.New("rolled back")
 // comeInVain applies errors, and rolls back.
 func (w *world) comeInVain(kinds ...int) {
 	w.t.Helper()
-	err := pg.InTx(w.t.Context(), w.pool, func(tx pgx.Tx) error {
+	err := pg.InTxAsSystem(w.t.Context(), w.pool, func(tx pgx.Tx) error {
 		return cmp.Or(bus.Consumer{Errors: w.Errors}.Consume(w.t.Context(), tx, w.failures(kinds...)), errUndone)
 	})
 	if !errors.Is(err, errUndone) {

@@ -86,7 +86,7 @@ func (w *world) accept(at time.Time, lines ...string) sharedbus.Record {
 
 // apply consumes records.
 func (w *world) apply(ctx context.Context, records ...sharedbus.Record) error {
-	return pg.InTx(ctx, w.pool, func(tx pgx.Tx) error { return bus.Consumer{Errors: w.Errors}.Consume(ctx, tx, records) })
+	return pg.InTxAsSystem(ctx, w.pool, func(tx pgx.Tx) error { return bus.Consumer{Errors: w.Errors}.Consume(ctx, tx, records) })
 }
 
 // consume consumes records without a fault.
@@ -110,7 +110,7 @@ func (w *world) removed(id string) {
 	w.t.Helper()
 	gone, _ := json.Marshal(contract.MemberRemoved{Organization: "acme", Member: id, RemovedAt: w.now})
 	removal := sharedbus.Record{Topic: contract.TopicTenants, Value: gone, Headers: []sharedbus.Header{{Key: contract.HeaderType, Value: []byte(contract.TypeMemberRemoved)}}}
-	err := pg.InTx(w.t.Context(), w.pool, func(tx pgx.Tx) error { return bus.ConsumeTenants(w.t.Context(), tx, []sharedbus.Record{removal}) })
+	err := pg.InTxAsSystem(w.t.Context(), w.pool, func(tx pgx.Tx) error { return bus.ConsumeTenants(w.t.Context(), tx, []sharedbus.Record{removal}) })
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func consume(ctx context.Context, pool *pgxpool.Pool, records ...sharedbus.Recor
 // consumeWithin is consume with a budget of new groups.
 func consumeWithin(ctx context.Context, pool *pgxpool.Pool, newGroups int, records ...sharedbus.Record) error {
 	consumer := bus.Consumer{Errors: groups.New(groups.Config{NewGroups: grouping.Budgets{Project: newGroups, Organization: math.MaxInt}, Metrics: prometheus.NewRegistry()}).Errors}
-	return pg.InTx(ctx, pool, func(tx pgx.Tx) error { return consumer.Consume(ctx, tx, records) })
+	return pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error { return consumer.Consume(ctx, tx, records) })
 }
 
 func groupsOf(t testing.TB, pool *pgxpool.Pool, organization string) (found []postgres.Group) {

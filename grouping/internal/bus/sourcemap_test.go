@@ -272,7 +272,7 @@ func TestMappedStatements(t *testing.T) {
 	w.consume(w.accept(at, lines...)) // which is a spike: it is decided once
 	count := func(records ...sharedbus.Record) int {
 		counted := &counting{}
-		err := pg.InTx(t.Context(), w.pool, func(tx pgx.Tx) error {
+		err := pg.InTxAsSystem(t.Context(), w.pool, func(tx pgx.Tx) error {
 			counted.Tx = tx
 			return bus.Consumer{Errors: w.Errors}.Consume(t.Context(), counted, records)
 		})

@@ -13,7 +13,7 @@ import (
 // ConsumeTenants begins erasures, and takes groups and mail from members
 // who are gone, in the transaction that moves the positions.
 func ConsumeTenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
-	if err := erasure.Consume(ctx, tx, records); err != nil { // acts as the system from here on
+	if err := erasure.Consume(ctx, tx, records); err != nil {
 		return err
 	}
 	facts, err := erasure.RemovedMembers(records)

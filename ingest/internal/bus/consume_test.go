@@ -45,7 +45,7 @@ func newRigOf(t *testing.T, limits postgres.Limits) *rig {
 
 // consume applies records in one transaction.
 func (r *rig) consume(records ...bus.Record) error {
-	return pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error { return r.logs.Consume(r.t.Context(), tx, records) })
+	return pg.InTxAsSystem(r.t.Context(), r.pool, func(tx pgx.Tx) error { return r.logs.Consume(r.t.Context(), tx, records) })
 }
 
 func (r *rig) mustConsume(records ...bus.Record) {

@@ -73,9 +73,6 @@ type booked struct {
 
 // book books entries.
 func (c *Consumer) book(ctx context.Context, tx pgx.Tx, all entries) (of booked, err error) {
-	if err := pg.AsSystem(ctx, tx); err != nil {
-		return of, err
-	}
 	requests, err := c.completedCharges(ctx, tx, all)
 	if err != nil {
 		return of, err
@@ -159,9 +156,6 @@ func chargesOf(ctx context.Context, tx pgx.Tx, results *inbox.Results, parts []l
 // Tenants starts the plans of new organizations and withdraws the
 // accounts of deleted ones. It ignores other events.
 func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
-	if err := pg.AsSystem(ctx, tx); err != nil {
-		return err
-	}
 	if err := erasure.Consume(ctx, tx, records); err != nil {
 		return err
 	}
@@ -318,9 +312,6 @@ func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
 // Outcomes consumes the outcomes of requests. Quota refusals exhaust a
 // period, tallies count as usage. It ignores other facts.
 func (c *Consumer) Outcomes(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
-	if err := pg.AsSystem(ctx, tx); err != nil {
-		return err
-	}
 	refusals, tallies, err := parseOutcomes(records)
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func TestRequestsAreChargedWhole(t *testing.T) {
 		bytes, counts int64 // charged so far, and entries of them
 	}{{half[:2], 0, 0}, {whole[:2], 0, 0}, {whole[2:], 60, 3}} {
 		var bytes, entries int64
-		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 			if err := consumer.Logs(t.Context(), tx, step.records); err != nil {
 				return err
 			}
@@ -59,10 +59,7 @@ func TestRequestsAreChargedWhole(t *testing.T) {
 			t.Errorf("%d bytes of %d entries are charged, want %d of %d; error %v", bytes, entries, step.bytes, step.counts, err)
 		}
 	}
-	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		violations, err := postgres.Verify(t.Context(), tx, ledger.DefaultRetention(), time.Now())
 		if len(violations) > 0 {
 			t.Errorf("the books are unsound: %+v", violations)
@@ -86,7 +83,7 @@ func TestFillersAreAccountedFor(t *testing.T) {
 	for _, records := range [][]sharedbus.Record{
 		slices.Concat(one(0), filler(1, 4)), filler(4, 7), filler(7, 9), slices.Concat(filler(9, 10), one(10)), slices.Concat(one(11), filler(12, 14), one(14)),
 	} {
-		testenv.Must(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(t.Context(), tx, records) }))
+		testenv.Must(t, pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(t.Context(), tx, records) }))
 	}
 	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		var next, bytes int64
@@ -108,7 +105,7 @@ func TestAContradictionIsNoDuplicate(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	first := accepted("acme", 0, 0)
 	apply := func(records ...sharedbus.Record) error {
-		return pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(t.Context(), tx, records) })
+		return pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(t.Context(), tx, records) })
 	}
 	again, other := first, first
 	again.Offset, other.Offset = 1, 2
@@ -236,7 +233,7 @@ func tally(process string, sequence, rejected int64) contract.RequestsCounted {
 
 func consume(t *testing.T, consumer *bus.Consumer, pool *pgxpool.Pool, records ...sharedbus.Record) error {
 	t.Helper()
-	return pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Outcomes(t.Context(), tx, records) })
+	return pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Outcomes(t.Context(), tx, records) })
 }
 
 // Each tally counts once, in one transaction or several, whatever else
@@ -291,7 +288,7 @@ func TestUnknownTypesOfTenantsPass(t *testing.T) {
 	records[0].Value = []byte("no JSON")
 	records[2].Value = []byte(`{"organization":"acme","name":"Acme","tier":"indie","created_at":"2026-11-01T00:00:00Z"}`)
 	var organizations int
-	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		if err := consumer.Tenants(t.Context(), tx, records); err != nil {
 			return err
 		}

@@ -32,10 +32,11 @@ import (
 // source is the ce_source of what the ledger publishes.
 const source = "weir/ledger"
 
-// pollInterval is how often Accounts polls without a notification. A
-// parked record moves a position silently, and the replica that
-// published may be gone.
-const pollInterval = time.Second
+// How often Accounts polls without a notification.
+const (
+	leadInterval   = time.Second     // the replica that published may be gone
+	signalInterval = 5 * time.Second // a parked record moves a position silently
+)
 
 // accountsPerPublish is how many accounts are published together.
 const accountsPerPublish = 500
@@ -68,7 +69,7 @@ func (a *Accounts) Run(ctx context.Context) error {
 		if err := a.lead(ctx); err != nil && ctx.Err() == nil {
 			a.Logger.Warn("cannot publish accounts", slog.String("error", err.Error()))
 		}
-		lifecycle.Pause(ctx, pollInterval)
+		lifecycle.Pause(ctx, leadInterval)
 	}
 	return nil
 }
@@ -118,10 +119,10 @@ func acquireLead(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, nil
 }
 
-// awaitSignal waits for a notification, at most pollInterval.
+// awaitSignal waits for a notification, at most signalInterval.
 // Notifications that came meanwhile count as one.
 func awaitSignal(ctx context.Context, conn *pgx.Conn) error {
-	waiting, cancel := context.WithTimeout(ctx, pollInterval)
+	waiting, cancel := context.WithTimeout(ctx, signalInterval)
 	defer cancel()
 	_, err := conn.WaitForNotification(waiting)
 	cancel()
@@ -244,7 +245,7 @@ func encode(value any) []byte {
 }
 
 func closeConn(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), pollInterval)
+	ctx, cancel := context.WithTimeout(context.Background(), leadInterval)
 	defer cancel()
 	_ = conn.Close(ctx)
 }
@@ -355,8 +356,8 @@ func Outbox() outbox.Outbox { return outbox.Outbox{Topic: contract.TopicLedger, 
 
 // Bounds of the pause between rounds of account states.
 const (
-	shortestPause = 100 * time.Millisecond
-	longestPause  = time.Second // so that a change applies everywhere within about a second
+	shortestPause = 400 * time.Millisecond // each round costs as much as a transaction of charges, and all followers read it
+	longestPause  = time.Second            // so that a change applies everywhere within about a second
 	pausePerState = time.Second / 5000
 )
 

@@ -79,3 +79,17 @@ func TestAccountStateIsMapped(t *testing.T) {
 		}
 	}
 }
+
+// Not every transaction of charges has a round of account states, of which
+// there is one in a second at least. With many states rounds are further apart.
+func TestRoundsAreApart(t *testing.T) {
+	const transactions = 250 * time.Millisecond // apart, under a light load
+	before := time.Duration(0)
+	for _, states := range []int{0, 1, 1000, 4000, 1 << 20} {
+		pause := pauseAfter(states)
+		if pause <= transactions || pause > time.Second || pause < before {
+			t.Errorf("the pause after %d states is %s", states, pause)
+		}
+		before = pause
+	}
+}

@@ -27,7 +27,8 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// Handler applies records inside tx, which also moves their positions.
+// Handler applies records inside tx, which also moves their positions and
+// acts as the system (see pg.AsSystem).
 // It returns Permanent(err) for a record that can never be applied;
 // after any other error the same records come again. It must not keep
 // tx. After a rollback it may get the same records again, all or in

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/logend"
 	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
@@ -56,6 +57,35 @@ func TestConsumerGivesUpASilentDatabase(t *testing.T) {
 	db.Heal(t)
 	pool.Reset()
 	bustest.Applied(t, pool, 100)
+}
+
+// A transaction takes three exchanges beside its effect. It begins as the
+// system, and the database ends it once its member says nothing.
+func TestATransactionTakesThreeStatements(t *testing.T) {
+	t.Parallel()
+	brokers, topic := kafkatest.Shared(t), "test.exchanges"
+	pool, statements := pgtest.Counted(t, bustest.Database(t))
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	p, committed := bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), make(chan struct{})
+	var acts, silence string
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, _ []bus.Record) error {
+		return tx.QueryRow(ctx, `SELECT current_setting('weir.organization'), current_setting('idle_in_transaction_session_timeout')`).Scan(&acts, &silence)
+	})
+	cfg.Committed = func([]bus.Record) { committed <- struct{}{} }
+	cfg.ParkedWatch, cfg.EndWatch = time.Hour, time.Hour // they ask the database, too
+	bustest.StartConsumer(t, cfg)
+	for n := range 3 {
+		sent := statements.Of(func() {
+			bustest.Publish(t, p, topic, n, 1, 1)
+			<-committed
+		})
+		if own := sent - 1; n > 0 && own != 3 { // the first comes while it takes its partition
+			t.Errorf("a transaction took %d statements beside its effect", own)
+		}
+	}
+	if acts != "*" || silence != "6s" {
+		t.Errorf("a handler acts as %q, and may be silent for %q", acts, silence)
+	}
 }
 
 // Several consumers share the work: each record takes effect once, in

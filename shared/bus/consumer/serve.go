@@ -252,9 +252,6 @@ func (a *assignment) park(ctx context.Context, w lanes.Work, reason error) error
 	c, r := a.consumer, w.Records[0]
 	c.logger.Error("record cannot be applied, parking it", "partition", r.Partition, "offset", r.Offset, "error", reason)
 	err := a.tx.Run(ctx, a.moverOf(w), w, func(ctx context.Context, tx pgx.Tx, _ []bus.Record) error {
-		if err := positions.AsSystem(ctx, tx); err != nil {
-			return err
-		}
 		erased, err := c.cfg.Erased(ctx, tx, r)
 		if err != nil {
 			return err
@@ -388,13 +385,7 @@ func (r *replays) apply(ctx context.Context, tx pgx.Tx, record bus.Record) error
 	if err := r.consumer.store.Own(ctx, tx, record.Partition, r.claims[record.Partition].Epoch); err != nil {
 		return err
 	}
-	if err := positions.AsNobody(ctx, tx); err != nil {
-		return err
-	}
 	if err := r.consumer.handle(ctx, tx, []bus.Record{record}); err != nil {
-		return err
-	}
-	if err := positions.AsSystem(ctx, tx); err != nil {
 		return err
 	}
 	return parked.Remove(ctx, tx, r.consumer.cfg.Group, record.Topic, bus.Position{Partition: record.Partition, Offset: record.Offset})

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // lease is the right to publish from a cursor on, for a limited time.
@@ -60,7 +60,7 @@ func (l *leaseholder) hold(ctx context.Context, p *published) (bool, error) {
 func (l *leaseholder) acquire(ctx context.Context, p *published) (held lease, ok bool, err error) {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
-	conn, err := l.lock.open(ctx, l.cfg.Pool, l.cfg.Name, l.owner)
+	conn, err := l.lock.open(ctx, l.cfg, l.owner)
 	if err != nil {
 		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
 	}
@@ -152,6 +152,15 @@ func (l *leaseholder) inLease(ctx context.Context) (context.Context, context.Can
 	}
 }
 
+// ears is the connection over which a relay with the lease hears what is
+// announced; nil: it hears nothing.
+func (l *leaseholder) ears() *pgx.Conn {
+	if conn := l.lock.conn; l.cfg.Announced && conn != nil && !conn.IsClosed() && !l.held.until.IsZero() {
+		return conn
+	}
+	return nil
+}
+
 // A repetition says where to repeat from, once a dead relay's messages
 // in flight have arrived or never will.
 type repetition struct {
@@ -187,16 +196,20 @@ const releaseTimeout = time.Second
 // open connects and takes the lock, unless it holds it. The lease is
 // taken over this connection, so that no lease is without its lock. If
 // the keys of two locks collide, a dead relay only seems to live longer.
-func (l *livenessLock) open(ctx context.Context, pool *pgxpool.Pool, name, owner string) (*pgx.Conn, error) {
+func (l *livenessLock) open(ctx context.Context, cfg Config, owner string) (*pgx.Conn, error) {
 	if l.conn != nil && !l.conn.IsClosed() {
 		return l.conn, nil
 	}
-	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	conn, err := pgx.ConnectConfig(ctx, cfg.Pool.Config().ConnConfig)
 	if err != nil {
 		return nil, err
 	}
 	l.conn = conn
-	if _, err := conn.Exec(ctx, `SELECT pg_try_advisory_lock(`+lockKey(`$1`, `$2`)+`)`, name, owner); err != nil {
+	_, err = conn.Exec(ctx, `SELECT pg_try_advisory_lock(`+lockKey(`$1`, `$2`)+`)`, cfg.Name, owner)
+	if err == nil && cfg.Announced {
+		err = pg.Listen(ctx, conn)
+	}
+	if err != nil {
 		l.release()
 		return nil, err
 	}

@@ -50,8 +50,11 @@ type Config struct {
 	Read func(ctx context.Context, tx pgx.Tx, after Cursor, limit int) ([]Outgoing, error)
 
 	Interval time.Duration // between looks without Wake; default 1 s
-	Batch    int           // most messages at a time; default 500
-	Lease    time.Duration // how long an unresponsive relay blocks the next one, 0 if its process ended; default 10 s
+	// Announced says that all writers execute pg.Announce. Then a relay that
+	// has the lease looks at what is announced, and else four times in a lease.
+	Announced bool
+	Batch     int           // most messages at a time; default 500
+	Lease     time.Duration // how long an unresponsive relay blocks the next one, 0 if its process ended; default 10 s
 
 	CheckInterval time.Duration // between looks whether the log still has what was published; default 1 min
 
@@ -163,15 +166,30 @@ func (r *Relay) longestPause() time.Duration {
 	return min(max(r.cfg.Interval, shortestInterval), 5*time.Second)
 }
 
-// rest waits for Wake or the interval.
+// rest waits for Wake, the next announcement, or the time to look anyway.
 func (r *Relay) rest(ctx context.Context) {
-	timer := time.NewTimer(r.cfg.Interval)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-r.wake:
+	ears := r.lease.ears()
+	longest := r.cfg.Interval
+	if ears != nil {
+		longest = max(longest, r.cfg.Lease/4)
 	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		if ears == nil {
+			<-ctx.Done()
+			return
+		}
+		pg.Hear(ctx, ears) // if the connection is lost, the next rest looks at intervals
+	}()
+	select {
+	case <-r.wake:
+	case <-heard:
+	}
+	cancel()
+	<-heard
 }
 
 // runOnce publishes one page, if it has or gets the lease, and reports

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
@@ -174,6 +176,47 @@ func TestRelayWakes(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// What others announce is published long before the interval or the lease is
+// over, and a look at the outbox follows an announcement, not a clock.
+func TestRelayHears(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := kafkatest.Shared(t), "test.hear", bustest.Database(t)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	if _, err := pool.Exec(context.Background(), outbox); err != nil {
+		t.Fatal(err)
+	}
+	var looks atomic.Int64
+	read := readOutbox(topic)
+	r := relay.New(relay.Config{
+		Pool: pool, Name: "test", Publisher: bustest.NewPublisher(t, publisher.Config{Brokers: brokers}),
+		Interval: time.Millisecond, Lease: time.Hour, Announced: true,
+		Read: func(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
+			looks.Add(1)
+			return read(ctx, tx, after, limit)
+		},
+	}, testenv.Logger(t))
+	bustest.Run(t, r.Run)
+	const rows = 20
+	for n := range rows {
+		bustest.InTx(t, pool, func(tx pgx.Tx) error {
+			_, err := tx.Exec(context.Background(), `INSERT INTO outbox (writer, number) VALUES (0, $1)`, n)
+			if err == nil {
+				_, err = tx.Exec(context.Background(), pg.Announce)
+			}
+			return err
+		})
+		testenv.Eventually(t, func() error {
+			if distinct, _ := published(t, brokers, topic, 1); distinct <= n {
+				return fmt.Errorf("%d of %d rows published", distinct, n+1)
+			}
+			return nil
+		})
+	}
+	if n := looks.Load(); n > 2*rows+2 { // one before the first row, and at most two for each: it may be announced while it is read
+		t.Errorf("%d looks at the outbox for %d announced rows", n, rows)
+	}
 }
 
 // page is a relay's source with all messages from the beginning.

@@ -101,8 +101,11 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode metadata of %q: %w", stream, err)
 	}
-	if err := LockAppends(ctx, tx); err != nil {
-		return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
+	turn := &pgx.Batch{}
+	turn.Queue(takeTurn)
+	turn.Queue(pg.Announce)
+	if err := tx.SendBatch(ctx, turn).Close(); err != nil {
+		return nil, fmt.Errorf("cannot take the turn to append to %q: %w", stream, err)
 	}
 	names, data, private := columns(encoded)
 	rows, err := tx.Query(ctx, insertEvents, stream.Organization, stream.Name, expected, string(encodedMetadata), names, data, private)

@@ -224,9 +224,6 @@ type ErasureConsumer struct {
 // Consume applies records in the transaction that moves
 // their positions. It ignores unknown types and modules.
 func (c ErasureConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
-	if err := pg.AsSystem(ctx, tx); err != nil {
-		return err
-	}
 	for _, record := range records {
 		if record.Header(contract.HeaderType) != contract.TypeErased {
 			continue

@@ -150,8 +150,8 @@ func deletionStream(of tenants.Deletable) eventstore.Stream {
 }
 
 const (
-	deletionInterval = time.Second // between polls
-	deletionBatch    = 100         // of those that can begin, and of those that can finish
+	deletionInterval = 2 * time.Second // between polls
+	deletionBatch    = 100             // of those that can begin, and of those that can finish
 )
 
 // A DeletionLoop begins due deletions, and finishes those that all modules

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -17,6 +19,7 @@ import (
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
+	embedded "github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/measure"
 )
 
@@ -29,19 +32,38 @@ type Naive struct{}
 const naiveTopic = "naive"
 
 // A naiveTask is what the server is to do: write to these brokers, with its
-// certificate in a directory.
+// certificate in a directory. Without any it has a broker of its own, as the
+// measured process has.
 type naiveTask struct {
 	Dir     string
 	Brokers []string
 }
 
+// open starts a broker if none was given.
+func (t *naiveTask) open() (end func() error, err error) {
+	if len(t.Brokers) > 0 {
+		return func() error { return nil }, nil
+	}
+	own, err := embedded.Start(embedded.Config{Dir: filepath.Join(t.Dir, "naive-kafka"), Open: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	t.Brokers = []string{own.Addr()}
+	return own.Close, nil
+}
+
 // Run reads a task from standard input, says its address, and serves until
 // ctx ends.
-func (*Naive) Run(ctx context.Context) error {
+func (*Naive) Run(ctx context.Context) (err error) {
 	var task naiveTask
 	if err := json.NewDecoder(os.Stdin).Decode(&task); err != nil {
 		return err
 	}
+	end, err := task.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	files, noFiles := localca.Ensure(task.Dir, time.Now())
 	noTopic := topics.Ensure(ctx, task.Brokers, []contract.Topic{{Name: naiveTopic, Partitions: contract.DefaultLogPartitions}})
 	listener, deaf := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")

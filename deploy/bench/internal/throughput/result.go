@@ -23,7 +23,7 @@ type result struct {
 	idle   int64           // bytes resident then
 	phases []phase         // full load, parts of it, and a fixed rate
 	kept   kept            // of an entry, once views had caught up
-	naive  []phase         // the naive server's at the same rates; nil: none was measured
+	naive  []phase         // the naive server's at the same rates
 }
 
 // A phase is one stretch of load.
@@ -34,6 +34,8 @@ type phase struct {
 	answers   []time.Duration                // p50, p99, longest
 	views     [subject.Views][]time.Duration // p50 and p99 until each shows a batch; nil: not looked at
 	cpu       []time.Duration                // of a batch, of each process
+	switches  []float64                      // of contexts, the same
+	wal       float64                        // bytes of PostgreSQL's own log, of an entry
 
 	resident, peak int64 // bytes of the measured process
 }
@@ -79,11 +81,13 @@ func (r *result) write(out io.Writer) error {
 		row(name, r.phases, func(p phase) string { return fmt.Sprint(p.cpu[i].Microseconds()) })
 	}
 	row("  without the load, of that at full load", r.phases, func(p phase) string { return fmt.Sprintf("%.2f", r.factor(p)) })
-	if r.naive != nil {
-		row("  naive server, which keeps nothing / broker", r.naive, func(p phase) string {
-			return fmt.Sprintf("%d / %d", p.cpu[weir].Microseconds(), p.cpu[node].Microseconds())
-		})
-	}
+	row("  naive server, which keeps nothing / broker", r.naive, func(p phase) string {
+		return fmt.Sprintf("%d / %d", p.cpu[weir].Microseconds(), p.cpu[node].Microseconds())
+	})
+	row("context switches per batch: Weir / PostgreSQL / broker", r.phases, func(p phase) string {
+		return fmt.Sprintf("%.0f / %.0f / %.0f", p.switches[weir], p.switches[database], p.switches[node])
+	})
+	row("bytes of PostgreSQL's log per entry", r.phases, func(p phase) string { return fmt.Sprintf("%.0f", p.wal) })
 	row("entries/s for each core of Weir and PostgreSQL", r.phases, func(p phase) string {
 		return fmt.Sprintf("%.0f", subject.EntriesPerBatch/max(time.Microsecond, p.cpu[weir]+p.cpu[database]).Seconds())
 	})
@@ -120,9 +124,9 @@ func percents(shares ...time.Duration) string {
 }
 
 func (r *result) goals(out io.Writer) {
-	full, entries := r.phases[0], goalApache
-	if r.naive == nil {
-		entries = goalEmbedded
+	full, entries := r.phases[0], goalEmbedded
+	if r.broker == outside {
+		entries = goalApache
 	}
 	goal := func(met bool, text string, values ...any) { fmt.Fprintln(out, measure.Goal(met, text, values...)) }
 	goal(full.perSecond >= float64(entries), "%d entries/s at full load", entries)
@@ -154,6 +158,17 @@ func (k kept) String() string {
 const keptBytes = `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_namespace n LEFT JOIN pg_class c
 	ON n.oid = c.relnamespace AND c.relkind = 'r' WHERE n.nspname IN ('ingest', 'grouping', 'ledger') GROUP BY n.nspname
 	ORDER BY array_position(ARRAY['ingest', 'grouping', 'ledger'], n.nspname::text)`
+
+// written is how many bytes PostgreSQL has ever written to its own log.
+func (r *run) written(ctx context.Context) (bytes int64, err error) {
+	conn, err := pgx.Connect(ctx, r.database)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(ctx)
+	err = conn.QueryRow(ctx, `SELECT (pg_current_wal_lsn() - '0/0')::bigint`).Scan(&bytes)
+	return bytes, err
+}
 
 // kept measures the files and the database.
 func (r *run) kept(ctx context.Context) (k kept, err error) {

@@ -135,7 +135,11 @@ func (r *run) send(ctx context.Context, load measure.Load, processes []measure.P
 		bodies[i] = subject.NewBody(subject.EntriesPerBatch, uint64(i))
 	}
 	var answers measure.Samples
-	cpu := measure.CPU(processes...)
+	log, err := r.written(ctx)
+	if err != nil {
+		return found, err
+	}
+	cpu, switches := measure.CPU(processes...), measure.Switches(processes...)
 	took, err := load.Run(ctx, func(ctx context.Context, worker int, due time.Time) error {
 		number, at := r.posted.Add(1), time.Now()
 		bodies[worker].Fill(at)
@@ -146,8 +150,12 @@ func (r *run) send(ctx context.Context, load measure.Load, processes []measure.P
 		return nil
 	})
 	batches := float64(max(1, answers.Count()))
-	found = phase{perSecond: batches * subject.EntriesPerBatch / took.Seconds(), cpu: cpu(batches), answers: answers.Percentiles(50, 99, 100)}
-	return found, errors.Join(err, context.Cause(ctx))
+	found = phase{
+		perSecond: batches * subject.EntriesPerBatch / took.Seconds(), cpu: cpu(batches), switches: switches(batches), answers: answers.Percentiles(50, 99, 100),
+	}
+	logged, unread := r.written(ctx)
+	found.wal = float64(logged-log) / batches / subject.EntriesPerBatch
+	return found, errors.Join(err, unread, context.Cause(ctx))
 }
 
 // look measures how soon views show a batch, under a load.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
@@ -42,8 +43,8 @@ const rate = 1000
 // Help is called by kong.
 func (Command) Help() string {
 	return `A table for each broker has a column for each load: as much as is answered, parts of that, and a fixed rate. The CPU of a batch is
-that of each process; load, Weir, PostgreSQL and broker share the machine. With Apache Kafka a naive server stands beside: what one
-writes in an afternoon. Sentences below the table say which goals are met. For less: --broker=embedded --parts=10 --saturated=30s.`
+that of each process; load, Weir, PostgreSQL and broker share the machine. A naive server stands beside, with a broker of its own if
+Weir has one: what one writes in an afternoon. Sentences below the table say which goals are met. For less: --broker=embedded --parts=10 --saturated=30s.`
 }
 
 // Validate is called by kong.
@@ -101,8 +102,8 @@ func (c *Command) with(ctx context.Context, broker, dir, database string) (found
 		r := &run{Command: c, weir: w, database: database, dir: dir}
 		r.processes = []measure.Process{{Pid: w.Pid}, measure.Postmaster(ctx, database), node, {Pid: os.Getpid()}}
 		found = &result{broker: broker}
-		if err = r.measure(ctx, found); err == nil && broker == outside {
-			found.naive, err = r.beside(ctx, []string{variables["WEIR_BROKERS"]}, found.phases)
+		if err = r.measure(ctx, found); err == nil {
+			found.naive, err = r.beside(ctx, strings.Fields(variables["WEIR_BROKERS"]), found.phases)
 		}
 		return err
 	})

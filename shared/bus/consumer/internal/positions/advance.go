@@ -31,12 +31,10 @@ type Advance struct {
 }
 
 // Move locks the rows, and refuses, with bus.ErrFenced, a fenced member
-// and records applied before. The database ends a stalled member's
-// transaction, so that its successor waits no longer.
+// and records applied before.
 func (a *Advance) Move(ctx context.Context, tx pgx.Tx) error {
 	s := a.Store
 	batch := &pgx.Batch{}
-	batch.Queue(setIdleTimeout, s.idleTimeout())
 	offsets, times, sums := a.marks()
 	var moved pgconn.CommandTag
 	batch.Queue(movePositions, s.Group, s.Topic, a.Partitions, a.Since, a.Until, a.Epochs, offsets, times, sums).Exec(func(tag pgconn.CommandTag) error {
@@ -107,21 +105,12 @@ func (c *CatchUp) args() []any {
 // Move locks the partition's row and moves the lane's. It refuses, with
 // bus.ErrFenced, a fenced member and records applied before.
 func (c *CatchUp) Move(ctx context.Context, tx pgx.Tx) error {
-	batch := &pgx.Batch{}
-	batch.Queue(setIdleTimeout, c.Store.idleTimeout())
-	batch.Queue(asSystem)
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return err
-	}
 	if err := c.Store.Own(ctx, tx, c.From.Partition, c.Epoch); err != nil {
 		return err
 	}
 	tag, err := tx.Exec(ctx, c.statement(), c.args()...)
 	if err == nil && tag.RowsAffected() != 1 {
 		err = fmt.Errorf("%w: lane %q in partition %d", bus.ErrFenced, c.From.Lane, c.From.Partition)
-	}
-	if err == nil {
-		err = AsNobody(ctx, tx)
 	}
 	return err
 }
@@ -175,10 +164,8 @@ func (s *Store) queueBacklogs(batch *pgx.Batch, a *Advance, saved *int) {
 		names, partitions, written, since = append(names, b.Lane), append(partitions, b.Partition), append(written, known), append(since, b.Since)
 		next, last, records, bytes = append(next, b.Next), append(last, b.Last), append(records, b.Records), append(bytes, b.Bytes)
 	}
-	batch.Queue(asSystem)
 	batch.Queue(saveBacklogs, s.Group, s.Topic, [16]byte(a.Deferring[0].Topic), names, partitions, written, next, last, records, bytes, since).
 		QueryRow(func(row pgx.Row) error { return row.Scan(saved) })
-	batch.Queue(asNobody)
 }
 
 // Backlogs reads the stored backlogs of partitions; tx acts as the system.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -38,25 +37,6 @@ type Position struct {
 	Last  *bus.Mark // the last record before Next; nil: unknown
 }
 
-const (
-	asSystem = `SELECT set_config('weir.organization', '*', true)`
-	// asNobody undoes asSystem: a handler itself chooses the rows that it sees.
-	asNobody       = `SELECT set_config('weir.organization', '', true)`
-	setIdleTimeout = `SELECT set_config('idle_in_transaction_session_timeout', $1, true)`
-)
-
-// AsSystem lets a transaction see the rows of all organizations.
-func AsSystem(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, asSystem)
-	return err
-}
-
-// AsNobody lets it see no organization's rows again.
-func AsNobody(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, asNobody)
-	return err
-}
-
 // Bounded returns a context with the store's timeout.
 func (s *Store) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.Timeout)
@@ -69,20 +49,13 @@ func (s *Store) Read(ctx context.Context, do func(context.Context, pgx.Tx) error
 	return pg.ReadAsSystem(ctx, s.Pool, func(tx pgx.Tx) error { return do(ctx, tx) })
 }
 
-// Write runs a transaction of the system.
+// Write runs a transaction of the system, which the database ends if this
+// member stalls: its successor waits no longer.
 func (s *Store) Write(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
-	return pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, setIdleTimeout, s.idleTimeout()); err != nil {
-			return err
-		}
-		return do(ctx, tx)
-	})
+	return pg.InWatchedTxAsSystem(ctx, s.Pool, s.IdleTimeout, func(tx pgx.Tx) error { return do(ctx, tx) })
 }
-
-// idleTimeout returns IdleTimeout in the database's format.
-func (s *Store) idleTimeout() string { return strconv.FormatInt(s.IdleTimeout.Milliseconds(), 10) }
 
 // Own locks a position and refuses, with bus.ErrFenced, a member that lost it.
 func (s *Store) Own(ctx context.Context, tx pgx.Tx, partition int, epoch int64) error {
@@ -211,7 +184,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) (claimed Claimed, err error)
 	}
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
-	err = pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
+	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '5s'`); err != nil {
 			return err
 		}
@@ -259,9 +232,6 @@ func scanClaimed(rows pgx.Rows) (Claimed, error) {
 // takeBacklogs reads the backlogs of claimed partitions. Those of a
 // replaced topic are dropped once the positions are set to the new one.
 func (s *Store) takeBacklogs(ctx context.Context, tx pgx.Tx, claimed map[int]*Position) (lanes.Backlogs, error) {
-	if err := AsSystem(ctx, tx); err != nil {
-		return nil, err
-	}
 	found, err := s.Backlogs(ctx, tx, slices.Sorted(maps.Keys(claimed)))
 	if err != nil {
 		return nil, err

@@ -130,9 +130,7 @@ func fenced(ctx context.Context, m Mover, err error) error {
 // transact moves the positions and has the effect in one transaction.
 // It returns how long the effect took.
 func (r *Runner) transact(ctx context.Context, m Mover, records []bus.Record, do Effect) (took time.Duration, err error) {
-	ctx, cancel := r.Store.Bounded(ctx)
-	defer cancel()
-	err = pgx.BeginFunc(ctx, r.Store.Pool, func(tx pgx.Tx) error {
+	err = r.Store.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := m.Move(ctx, tx); err != nil || len(records) == 0 {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -278,10 +279,24 @@ func (c *conn) answerAll() {
 	}
 }
 
+// roomFor returns about how many bytes an answer takes, so that one with
+// records is not copied again and again while it grows.
+func roomFor(response kmsg.Response) (bytes int) {
+	const beside = 64 // a partition's bytes beside its records
+	if fetched, is := response.(*kmsg.FetchResponse); is {
+		for _, t := range fetched.Topics {
+			for i := range t.Partitions {
+				bytes += beside + len(t.Partitions[i].RecordBatches)
+			}
+		}
+	}
+	return bytes
+}
+
 func (c *conn) send(j job, response kmsg.Response) error {
 	memory := buffers.Get().(*[]byte)
 	defer giveBuffer(memory)
-	b := append((*memory)[:0], 0, 0, 0, 0)
+	b := append(slices.Grow((*memory)[:0], roomFor(response)), 0, 0, 0, 0)
 	b = binary.BigEndian.AppendUint32(b, j.correlation)
 	if response.IsFlexible() && response.Key() != int16(kmsg.ApiVersions) {
 		b = append(b, 0) // no tags

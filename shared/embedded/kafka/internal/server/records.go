@@ -132,10 +132,6 @@ func (s records) fetch(c *call, request kmsg.Request) (kmsg.Response, error) {
 		f.response.ErrorCode = kerr.FetchSessionIDNotFound.Code
 		return f.response, nil
 	}
-	f.read()
-	if f.isEnough() {
-		return f.response, nil
-	}
 	watcher := storage.NewWatcher()
 	for _, p := range f.partitions() {
 		p.Watch(watcher)
@@ -144,18 +140,41 @@ func (s records) fetch(c *call, request kmsg.Request) (kmsg.Response, error) {
 	patience := time.NewTimer(min(time.Duration(f.request.MaxWaitMillis)*time.Millisecond, longestFetch))
 	defer patience.Stop()
 	for { // also once after the watch has begun
-		f.read()
-		if f.isEnough() {
-			return f.response, nil
+		if f.mayBeEnough() {
+			f.read()
+			if f.isEnough() {
+				return f.response, nil
+			}
 		}
 		select {
 		case <-watcher.C:
 		case <-patience.C:
+			f.read()
 			return f.response, nil
 		case <-c.ctx.Done():
 			return nil, c.ctx.Err()
 		}
 	}
+}
+
+// mayBeEnough reports whether a read may be enough. Whoever lets records gather
+// waits through many of them: each time all would be read again.
+func (f *fetch) mayBeEnough() bool {
+	bytes := int64(0)
+	for _, t := range f.request.Topics {
+		for _, p := range t.Partitions {
+			log, err := f.find(t, p.Partition)
+			if err != nil || p.CurrentLeaderEpoch > 0 {
+				return true // it is told at once
+			}
+			waiting, err := log.Waiting(p.FetchOffset)
+			if err != nil {
+				return true
+			}
+			bytes += waiting
+		}
+	}
+	return bytes >= int64(f.request.MinBytes) || f.request.MaxWaitMillis <= 0
 }
 
 func (f *fetch) isEnough() bool {

@@ -27,6 +27,15 @@ func (p *Partition) Read(memory []byte, offset int64, limit int, whole bool) ([]
 	}
 }
 
+// Waiting returns how many bytes Read may have from an offset on, without
+// reading them: never too few, and 0 at the end of the log.
+func (p *Partition) Waiting(offset int64) (bytes int64, err error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	v, err := p.view(offset)
+	return v.size - v.at, err
+}
+
 func (p *Partition) isGone() bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

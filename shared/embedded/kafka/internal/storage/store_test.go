@@ -189,3 +189,26 @@ func TestWatchers(t *testing.T) {
 		t.Error("a deleted topic can be read")
 	}
 }
+
+// What waits from an offset on is never less than what is read, and nothing
+// at the end.
+func TestWaiting(t *testing.T) {
+	p := create(t, open(t, disk.NewMemory(func() time.Time { return noon }), "/data"), "test.waiting", nil)
+	const records = 50
+	for n := range records {
+		put(t, p, "key", strings.Repeat("x", 1+n*97%4000))
+	}
+	for at := int64(0); at < records; at++ {
+		read, err := p.Read(nil, at, 1<<20, true)
+		waiting, failed := p.Waiting(at)
+		if err != nil || failed != nil || waiting < int64(len(read)) || waiting > int64(len(read))+indexBytes+4096 {
+			t.Fatalf("%d bytes wait at %d, and %d are read: %v, %v", waiting, at, len(read), failed, err)
+		}
+	}
+	if waiting, err := p.Waiting(records); waiting != 0 || err != nil {
+		t.Errorf("%d bytes wait at the end, %v", waiting, err)
+	}
+	if _, err := p.Waiting(records + 1); !errors.Is(err, ErrOutOfRange) {
+		t.Errorf("beyond the end: %v", err)
+	}
+}
