@@ -157,11 +157,11 @@ size: ## count lines and words by module; list large types and structs, and smal
 
 UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 
-# The race detector finds nothing in packages that start nothing concurrent, tests included, nor in benchmarks and the tests of all modules
-# together that it does not find elsewhere, and only slows them down.
+# The race detector finds nothing in packages that start nothing concurrent, tests included, nor in clients that are processes of their own,
+# nor in benchmarks and the tests of all modules together that it does not find elsewhere, and only slows them down.
 CONCURRENT = ^\s*go |\bchan |\bselect [{]|"sync|golang.org/x/sync|\.(AfterFunc|Go|New(TLS|Unstarted)?Server|Parallel)[(]
 SEQUENTIAL = $(shell $(GO) list -f '{{.Dir}} {{.ImportPath}}' $(TESTS) | while read -r dir path; do grep -qE '$(CONCURRENT)' "$$dir"/*.go || echo "$$path"; done)
-RACELESS   = $(SEQUENTIAL) $(filter %/benchmark $(addprefix github.com/weirlog/weir/deploy/,$(TOGETHER)),$(LISTED))
+RACELESS   = $(SEQUENTIAL) $(filter %/benchmark %/ingest/client/conformance $(addprefix github.com/weirlog/weir/deploy/,$(TOGETHER)),$(LISTED))
 TOGETHER   = architecture bench bench/% cmd/% disk doctor e2e isolation resume
 
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker

@@ -30,7 +30,7 @@ import (
 // from the log and the decisions is the same.
 func TestHistoriesLikeModel(t *testing.T) {
 	random, pool := testenv.Random(t, 7), open(t)
-	for n := range testenv.Rounds(t, 60, 100_000) {
+	for n := range testenv.Rounds(t, 20, 100_000) {
 		h := &history{T: t, pool: pool, random: random, organization: fmt.Sprintf("org%d", n), now: noon, merged: map[string]joined{}, splits: map[string]time.Time{}, states: map[string]*outcome{}}
 		for range 5 + random.IntN(20) {
 			h.now = h.now.Add(time.Duration(1+random.IntN(90)) * time.Second)

@@ -33,7 +33,7 @@ import (
 func TestARebuildIsTheBooks(t *testing.T) {
 	random := testenv.Random(t, 1)
 	var checkpoints int
-	for round := range testenv.Rounds(t, 3, 100) {
+	for round := range testenv.Rounds(t, 2, 100) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			h := newHistory(t, random)
 			for range 50 {
