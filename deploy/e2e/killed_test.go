@@ -113,15 +113,6 @@ func givenBroker() bool {
 	return os.Getenv("WEIR_TEST_BROKERS") != "" || os.Getenv("WEIR_TEST_BACKEND") == "containers"
 }
 
-// ownBroker skips a test that always starts an embedded broker itself where
-// the run is on another: there it would be the same once more.
-func ownBroker(t *testing.T) {
-	t.Helper()
-	if givenBroker() {
-		t.Skip("it starts an embedded broker itself: it belongs to make test")
-	}
-}
-
 // What a terminal follows goes on after a kill: entries that are accepted
 // once it has come back are printed, each once.
 func killedWhileWatched(t *testing.T, in installation, program string, variables map[string]string, kill func()) {

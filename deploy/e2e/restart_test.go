@@ -29,7 +29,6 @@ const restartWithin = 30 * time.Second
 // seconds. Derived data can be rebuilt: the next start reads the log again,
 // and balance, groups and entries are as before.
 func TestRestart(t *testing.T) {
-	ownBroker(t)
 	r := newRepeated(t)
 	r.run(func(running *programs.Process) { r.seen = commandLine(t, running) })
 	t.Run("secrets", r.secretsLieInOneFile)
@@ -112,7 +111,6 @@ type hint struct{ title, want string }
 
 // Without a demo organization other commands are printed, which work as well.
 func TestPrintedCommands(t *testing.T) {
-	ownBroker(t)
 	dataDir := t.TempDir()
 	running := programs.Launch(t, programs.Build(t, "deploy/cmd/weir"), map[string]string{
 		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": postgrestest.URL(t), "WEIR_NO_DEMO": "true",

@@ -50,7 +50,6 @@ const (
 // decides, and also just after the publishing process was killed. If
 // the broker is away, the second begins with its return.
 func TestRevoked(t *testing.T) {
-	ownBroker(t)
 	kafkatest.Parallel(t)
 	f := newFleet(t)
 	stop := f.load(t)
