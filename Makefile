@@ -192,12 +192,13 @@ SEED   := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 FAULTS  = bin/bus-faults
 KILLED  = $(GO) test -run='^Test(Killed|Besieged)$$' -v $(TESTFLAGS) ./deploy/e2e
 # Three nodes are always Apache Kafka: one run with them is enough.
-test-faults: ## a million random steps of the books, a hundred rebuilds of them, every fault at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
+test-faults: ## a million random steps of the books, a hundred rebuilds of them, 100,000 histories of groups, every fault at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
 	@mkdir -p bin
 	$(GO) test -c -tags=apache -o $(FAULTS) ./shared/bus
 	@echo "SEED=$(SEED) ROUNDS=$(ROUNDS)"
 	@WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS) $(GO) test -run='^TestBooksAreTheModel$$' -count=1 -timeout=1h ./ledger
 	@WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS) $(GO) test -run='^TestARebuildIsTheBooks$$' -count=1 -timeout=1h ./ledger/internal/rebuild
+	@WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS) $(BACKENDS) -- $(GO) test -run='^TestHistoriesLikeModel$$' -count=1 -timeout=8h ./grouping/internal/postgres
 	@export WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS); \
 		$(BACKENDS) -- sh -c "$(FAULTS) -test.timeout=4h -test.run='^TestFault' -test.skip='/(leader_killed|majority_down)$$'; bus=\$$?; \
 			$(KILLED) && exit \$$bus"; embedded=$$?; \
