@@ -148,10 +148,11 @@ func (c FactsConsumer) report(ctx context.Context, tx pgx.Tx, record weirbus.Rec
 	if err := read(record, &of); err != nil {
 		return err
 	}
-	report := tenants.Report{ID: record.Header(contract.HeaderID), Organization: of.Organization, Actor: of.Actor, Request: of.Request, Change: tenants.ChangeReported{
+	report := tenants.Report{ID: record.Header(contract.HeaderID), Organization: of.Organization, Actor: of.Actor, Request: of.Request}
+	report.Change = tenants.ChangeReported{
 		Project: of.Project, Action: of.Action, TargetKind: of.Target.Kind, Target: of.Target.ID, TargetName: of.Target.Name,
 		Before: of.Before, After: of.After, At: of.At.UTC().Truncate(time.Microsecond),
-	}}
+	}
 	err := report.Change.Check()
 	if record.Header(contract.HeaderOrganization) != of.Organization || !tenants.IsID(of.Organization) || !tenants.IsID(of.Actor) {
 		err = errNotOurs
