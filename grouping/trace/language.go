@@ -125,7 +125,7 @@ var (
 	javaRuntime   = runtime{language: Java, inApp: func(f *Frame) bool { return !javaLibraries.contains(f.Module) }, home: javaHome, identity: javaIdentity}
 	scriptRuntime = runtime{language: JavaScript, inApp: javascriptInApp, identity: javascriptIdentity}
 	pythonRuntime = runtime{language: Python, folders: pythonPackages, inApp: pythonInApp, identity: pythonIdentity}
-	goRuntime     = runtime{language: Go, folders: strings.Fields("/pkg/mod/ /vendor/"), inApp: goInApp, own: goOwn, identity: goIdentity}
+	goRuntime     = runtime{language: Go, inApp: goInApp, own: goOwn, identity: goIdentity}
 	dotnetRuntime = runtime{language: DotNet, identity: dotnetIdentity,
 		home:  func(class string) string { return class[:max(strings.IndexByte(class, '.'), 0)] },
 		inApp: func(f *Frame) bool { return f.Module != "" && !dotnetLibraries.contains(f.Module) }}
