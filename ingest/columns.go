@@ -19,12 +19,15 @@ const (
 	maxVariables    = 256     // words of variables
 )
 
-// Columns of what is not at a path of texts: they have plain texts.
+// Columns of what is at no path of texts, under names that no path has. They have plain texts.
 const (
-	levelColumn       = jsonPath(entryfield.Level)
-	environmentColumn = jsonPath(entryfield.Environment)
-	maskColumn        = jsonPath(entryfield.Message) // masks of messages
+	levelColumn       = jsonPath(":" + entryfield.Level)
+	environmentColumn = jsonPath(":" + entryfield.Environment)
+	maskColumn        = jsonPath(":" + entryfield.Message) // masks of messages
 )
+
+// columnsVersion is the first byte of stored columns.
+const columnsVersion = 2
 
 // Columns are the levels, environments, masks of messages and values of
 // frequent fields of a block's entries. A search and a count read them
@@ -196,7 +199,7 @@ func (b Block) AppendColumns(each func(part []byte)) {
 	if len(c.list) == 0 {
 		return
 	}
-	head := binary.AppendUvarint([]byte{blockVersion}, uint64(len(c.list)))
+	head := binary.AppendUvarint([]byte{columnsVersion}, uint64(len(c.list)))
 	for i := range c.list {
 		head = appendSized(head, string(c.list[i].path))
 	}
@@ -234,10 +237,12 @@ func appendBool(dst []byte, is bool) []byte {
 }
 
 // ParseColumns reads the first part of columns back. Of each column that is
-// asked for, Read has to read the part.
+// asked for, Read has to read the part. Those of another version know nothing.
 func ParseColumns(head []byte) (c Columns, err error) {
 	r := blockReader{data: head}
-	r.failed = r.byte() != blockVersion
+	if version := r.byte(); !r.failed && version != columnsVersion {
+		return Columns{}, nil
+	}
 	c.list = make([]column, r.count())
 	for i := range c.list {
 		c.list[i].path = jsonPath(r.bytes(r.count()))
@@ -447,7 +452,7 @@ func (s *columnSet) columns(list []Stored, order []int32) Columns {
 	for path, c := range s.paths {
 		switch {
 		case s.unknown:
-		case !c.isColumn() || s.isInArray(path):
+		case !c.isColumn(), s.isInArray(path), strings.HasPrefix(path, ":"): // which would be one of the columns above
 			columns.others[jsonPath(path)] = c.array
 		default:
 			columns.list = append(columns.list, c.column(order))

@@ -25,7 +25,7 @@ func TestColumnsCountWhatTextsCount(t *testing.T) {
 			count.Search.Query = ingest.Query{}
 		}
 		for range 1 + random.IntN(2) {
-			count.By = append(count.By, field([]string{"k", "m.n", "metadata.k.l", "m", "metadata.m.k", "level", "absent"}[random.IntN(7)]))
+			count.By = append(count.By, field([]string{"k", "m.n", "metadata.k.l", "m", "metadata.m.k", "level", "absent", "message"}[random.IntN(8)]))
 		}
 		candidate := ingest.Candidate{Header: block.Header}
 		candidate.Bytes = ingest.SmallBlockBytes
@@ -145,6 +145,50 @@ func TestLongMessagesAreFoundByTheirEnds(t *testing.T) {
 	count := ingest.Count{Search: ingest.Search{Query: query("long")}}
 	if _, rows, known := readColumns(t, &count, block); !known || slices.Contains(rows, false) {
 		t.Errorf("the beginnings: known %t, %v", known, rows)
+	}
+}
+
+// Where a long message is no longer looked at, no word is lost: also behind
+// white space, and where a letter of several bytes is there.
+func TestNoWordIsLostWhereAMaskEnds(t *testing.T) {
+	const looked = 4096
+	for _, ends := range [][2]string{{" first", " needle"}, {"caf\u00ea x", "needl\u00e9 needle"}, {"\t\tx", "\t\tneedle"}} {
+		for before := looked - 8; before <= looked+1; before++ {
+			var builder ingest.Builder
+			for i, end := range ends {
+				message := "dump " + strings.Repeat("0", before-len("dump ")) + end
+				builder.Add(ingest.Stored{Place: ingest.Place{Index: i}, Text: fmt.Appendf(nil, `{"message":%q}`, message)})
+			}
+			checkNeedle(t, builder.Build(), fmt.Sprintf("%q from %d on", ends[1], before))
+		}
+	}
+	var builder ingest.Builder
+	builder.Add(ingest.Stored{Text: fmt.Appendf(nil, `{"message":%q}`, strings.Repeat(" ", looked)+"needle")})
+	checkNeedle(t, builder.Build(), "white space alone")
+}
+
+// checkNeedle checks that a block finds its entry with the word needle.
+func checkNeedle(t *testing.T, block ingest.Block, what string) {
+	t.Helper()
+	count := ingest.Count{Search: ingest.Search{Query: query("needle")}}
+	if !count.Search.Query.MayMatch(&block.Header) {
+		t.Errorf("%s: the filter lacks it", what)
+	}
+	if _, rows, known := readColumns(t, &count, block); known && !rows[len(rows)-1] {
+		t.Errorf("%s: the columns claim to know that it is not there", what)
+	}
+}
+
+// A field whose name is that of a column of what is in no text is none.
+func TestColumnsHaveTheirOwnNames(t *testing.T) {
+	var builder ingest.Builder
+	for i := range 100 {
+		builder.Add(ingest.Stored{Place: ingest.Place{Index: i}, Level: ingest.SeverityInfo, Text: []byte(`{"message":"cart opened",":message":"x",":level":"error"}`)})
+	}
+	block := builder.Build()
+	count := ingest.Count{Search: ingest.Search{Query: query("level:info cart")}}
+	if _, rows, known := readColumns(t, &count, block); !known || slices.Contains(rows, false) {
+		t.Errorf("known %t, %v", known, rows)
 	}
 }
 

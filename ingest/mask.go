@@ -10,6 +10,7 @@ import (
 // A mask is a message with its variable tokens replaced by their kind, a
 // byte from 1 on; white space and control characters become one space. It
 // depends on the message alone, so masks can be counted anywhere and added.
+// Blocks store masks: a change of the rules needs another columnsVersion.
 //
 // A token is a run of letters and digits, with what holds names together
 // inside (web-1, com.acme.Cart), and consists of whole words of eachWord.
@@ -47,6 +48,9 @@ func appendMask(dst, message []byte) []byte {
 // tokens, and returns what the mask says nothing about.
 func splitMessage(dst, message []byte, each func(token []byte)) (mask, rest []byte) {
 	begun, text := len(dst), message[:min(len(message), maxMasked)]
+	for len(text) < len(message) && len(text) > 0 && !utf8.RuneStart(message[len(text)]) { // no part of a letter
+		text = text[:len(text)-1]
+	}
 	for i := 0; i < len(text); {
 		end, kind := maskedToken(text, i)
 		switch {
@@ -67,6 +71,9 @@ func splitMessage(dst, message []byte, each func(token []byte)) (mask, rest []by
 			each(text[i:end])
 		}
 		i = end
+	}
+	if len(text) < len(message) {
+		return append(dst, cutOff...), message[len(text):]
 	}
 	if len(dst) > begun && dst[len(dst)-1] == ' ' {
 		dst = dst[:len(dst)-1]

@@ -132,9 +132,15 @@ func (c *counting) read(ctx context.Context, counter *ingest.Counter, block read
 		return nil
 	}
 	entries, err := block.entries(c.scan.store.codec, into)
+	if err == nil && int64(len(entries)) != block.of.Entries.Sum() {
+		err = errColumns
+	}
+	if err != nil {
+		return err
+	}
 	columns.Attach(entries)
 	counter.AddRows(entries, rows, block.of.Project)
-	return err
+	return nil
 }
 
 // readEntries counts one entry after the other.

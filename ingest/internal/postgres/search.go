@@ -189,11 +189,7 @@ func (s *scan) sift(from *headers) error {
 		return err
 	}
 	for _, block := range blocks {
-		may, err := s.mayFind(&block)
-		if err != nil {
-			return err
-		}
-		if !may {
+		if !s.mayFind(&block) {
 			i := slices.IndexFunc(from.fetched, func(c ingest.Candidate) bool { return c.ID == block.of.ID })
 			from.fetched[i].Excluded = true
 		}
@@ -201,10 +197,11 @@ func (s *scan) sift(from *headers) error {
 	return nil
 }
 
-// mayFind reports whether a block may have a match, by its columns.
-func (s *scan) mayFind(block *readBlock) (bool, error) {
+// mayFind reports whether a block may have a match, by its columns. Where
+// these are damaged, the texts decide.
+func (s *scan) mayFind(block *readBlock) bool {
 	_, rows, known, err := block.readColumns(s.store.codec, &s.unpacked, s.sifts, block.of.Entries.Sum())
-	return !known || slices.Contains(rows, true), err
+	return err != nil || !known || slices.Contains(rows, true)
 }
 
 // Read unpacks a block's entries.
