@@ -97,7 +97,7 @@ func goInApp(f *Frame) bool {
 		module, _ = after(f.File, "/src/") // "/usr/local/go/src/runtime/panic.go"
 	}
 	_, version, _ := strings.Cut(f.File, "@v") // where paths are trimmed: "github.com/acme/shop@v1.2.3/cart.go"
-	if f.Module == "main" { // also of a program that was installed from its module
+	if f.Module == "main" {                    // also of a program that was installed from its module
 		return true
 	}
 	return module != goCreator && countDigits(version) == 0 && !goStandard[module[:cutAt(module, 0, '/')]] &&

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
@@ -36,7 +38,11 @@ func Parse(r *http.Request) (q postgres.GroupQuery, err error) {
 	if q.Assignee == me {
 		who, _ := identity.PrincipalOf(r.Context())
 		if q.Assignee = who.Member; q.Assignee == "" {
-			return q, Invalid("q", values.Get("q"), "Name whose errors you look for: only signed-in members are me.")
+			parameter := "q"
+			if values.Get("assignee") != "" {
+				parameter = "assignee"
+			}
+			return q, Invalid(parameter, values.Get(parameter), "Name whose errors you look for: only signed-in members are me.")
 		}
 	}
 	if page.Cursor != "" {
@@ -98,46 +104,78 @@ const (
 
 func parseWords(q *postgres.GroupQuery, values url.Values) error {
 	text := values.Get("q")
-	words := strings.Fields(text)
+	words := termsOf(text)
 	if !Searchable(text) || len(words) > maxWords {
 		return Invalid("q", text, fmt.Sprintf("Use at most %d words and %d bytes of UTF-8 without U+0000.", maxWords, maxValue))
 	}
 	if text != "" && len(words) == 0 {
 		return Invalid("q", text, "Name words of title, type or culprit; all of them must stand there, in any order.")
 	}
+	named := map[string]bool{} // bounded by the terms
 	for _, word := range words {
-		if parseTerm(q, word) != nil {
-			return Invalid("q", text, fmt.Sprintf("%s is none that there is. Use is: with unresolved, resolved, ignored or archived, "+
-				"and level: with debug, info, warn, error or fatal.", word))
+		if named[word.field] && word.isSingle() {
+			return Invalid("q", text, fmt.Sprintf("Name %s: once.", word.field))
+		}
+		named[word.field] = true
+		if word.ask(q) != nil {
+			return Invalid("q", text, fmt.Sprintf("%q is unknown. Use is: with unresolved, resolved, ignored or archived, and level: with debug, info, warn, "+
+				"error or fatal; put %q in quotes to look for it as a word.", word.value, word.field+":"+word.value))
+		}
+	}
+	for field, parameter := range map[string]string{"is": "status", "assigned": "assignee"} {
+		if value := values.Get(parameter); named[field] && value != "" {
+			return Invalid(parameter, value, fmt.Sprintf("The search line has %s: already.", field))
 		}
 	}
 	return nil
 }
 
-// parseTerm reads a word of the search line, such as is:resolved. What is
-// no known field is a word to look for.
-func parseTerm(q *postgres.GroupQuery, word string) (err error) {
-	field, value, _ := strings.Cut(word, ":")
-	if value == "" {
-		field = ""
+// A term is a word of a search line, or a field that it names, such as is:resolved.
+type term struct{ field, value string }
+
+// termsOf divides a search line at its spaces. Within quotes they are part of a
+// word, and nothing names a field.
+func termsOf(line string) (terms []term) {
+	quoted := false
+	for word := range strings.FieldsFuncSeq(line, func(r rune) bool {
+		quoted = quoted != (r == '"')
+		return !quoted && unicode.IsSpace(r)
+	}) {
+		of := term{value: word}
+		if field, value, _ := strings.Cut(word, ":"); value != "" && slices.Contains(fields, field) {
+			of = term{field, value}
+		}
+		if of.value = strings.ReplaceAll(of.value, `"`, ""); of.value != "" {
+			terms = append(terms, of)
+		}
 	}
-	switch field {
+	return terms
+}
+
+// Fields of a search line. An entry can have one value of the first ones.
+var fields = []string{"is", "assigned", "type", "release", "environment", "level"}
+
+func (t term) isSingle() bool { return slices.Contains(fields[:4], t.field) }
+
+// ask adds what the term asks for.
+func (t term) ask(q *postgres.GroupQuery) error {
+	switch t.field {
 	case "is":
-		return parseStatus(q, url.Values{"status": {value}})
+		return parseStatus(q, url.Values{"status": {t.value}})
 	case "assigned":
-		if q.Assignee, q.Unassigned = value, value == nobody; q.Unassigned {
-			q.Assignee = ""
+		if q.Unassigned = t.value == nobody; !q.Unassigned {
+			q.Assignee = t.value
 		}
 	case "type":
-		q.Type = value
+		q.Type = t.value
 	case "release":
-		q.Release = value
+		q.Release = t.value
 	case "environment":
-		q.Environments = append(q.Environments, value)
+		q.Environments = append(q.Environments, t.value)
 	case "level":
-		return parseLevels(q, url.Values{"level": {value}})
+		return parseLevels(q, url.Values{"level": {t.value}})
 	default:
-		q.Words = append(q.Words, word)
+		q.Words = append(q.Words, t.value)
 	}
 	return nil
 }

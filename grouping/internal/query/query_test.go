@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"net/url"
 	"reflect"
@@ -39,12 +40,27 @@ func TestSearchLine(t *testing.T) {
 		"is:unresolved type:KeyError release:1.2 assigned:me": {Status: grouping.Unresolved, Type: "KeyError", Release: "1.2", Assignee: "mem_1"},
 		"cart level:fatal environment:prod assigned:nobody": {Words: []string{"cart"}, Severities: grouping.SeverityFatal, Environments: []string{"prod"},
 			Unassigned: true},
-		"at 12:30 http://shop.example assigned:payments": {Words: []string{"at", "12:30", "http://shop.example"}, Assignee: "payments"},
+		`release:"my app" "level:verbose" "out of" memory`: {Release: "my app", Words: []string{"level:verbose", "out of", "memory"}},
+		"at 12:30 http://shop.example assigned:payments":   {Words: []string{"at", "12:30", "http://shop.example"}, Assignee: "payments"},
 	} {
 		r := httptest.NewRequest("GET", "/?q="+url.QueryEscape(line), nil)
 		got, err := query.Parse(r.WithContext(identity.NewContext(r.Context(), identity.Principal{Member: "mem_1"})))
 		if want.Limit = got.Limit; err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", line, got, err)
+		}
+	}
+}
+
+// A search line that can't be meant, or names a state or level that is none, says so.
+func TestSearchLineRefuses(t *testing.T) {
+	for asked, parameter := range map[string]string{
+		"q=is:open": "q", "q=level:verbose": "q", "q=type:A+type:B": "q", "q=is:resolved+is:ignored": "q", "q=assigned:me": "q",
+		"assignee=me": "assignee", "q=assigned:nobody&assignee=bob": "assignee", "q=is:resolved&status=ignored": "status", "q=%22%22": "q",
+	} {
+		_, err := query.Parse(httptest.NewRequest("GET", "/?"+asked, nil))
+		var problem *httpapi.Problem
+		if !errors.As(err, &problem) || !strings.Contains(fmt.Sprint(problem.Detail, problem.Faults), parameter) {
+			t.Errorf("%s: %v", asked, err)
 		}
 	}
 }
