@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -28,15 +27,13 @@ func Listen(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // Hear waits on a connection that listens until something is announced or ctx
-// ends, and reports which. What was announced meanwhile counts as one. The
+// ends. What was announced meanwhile counts as one. The
 // connection can be used further unless it is lost.
-func Hear(ctx context.Context, conn *pgx.Conn) (heard bool) {
+func Hear(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	_, err := conn.WaitForNotification(ctx)
-	heard = err == nil
 	for cancel(); err == nil; {
 		_, err = conn.WaitForNotification(ctx) // returns only what has arrived
 	}
-	return heard && (errors.Is(err, context.Canceled) || !conn.IsClosed())
 }

@@ -80,7 +80,14 @@ func (l *leaseholder) acquire(ctx context.Context, p *published) (held lease, ok
 	})
 	err = conn.SendBatch(ctx, batch).Close()
 	if errors.Is(err, pgx.ErrNoRows) {
+		if l.lock.listens { // nobody hears what gathers there
+			l.lock.release()
+		}
 		return lease{}, false, nil
+	}
+	if err == nil && l.cfg.Announced && !l.lock.listens {
+		err = pg.Listen(ctx, conn)
+		l.lock.listens = err == nil
 	}
 	if err != nil {
 		l.lock.release()
@@ -182,7 +189,8 @@ func (l *leaseholder) repeat() {
 // the operating system closes the connection, and the next relay need
 // not wait for the lease. Between two live relays the lease decides.
 type livenessLock struct {
-	conn *pgx.Conn
+	conn    *pgx.Conn
+	listens bool // for what is announced to the relay that has the lease
 }
 
 // lockKey returns the advisory lock of a relay, by its name and its owner.
@@ -204,11 +212,8 @@ func (l *livenessLock) open(ctx context.Context, cfg Config, owner string) (*pgx
 	if err != nil {
 		return nil, err
 	}
-	l.conn = conn
+	l.conn, l.listens = conn, false
 	_, err = conn.Exec(ctx, `SELECT pg_try_advisory_lock(`+lockKey(`$1`, `$2`)+`)`, cfg.Name, owner)
-	if err == nil && cfg.Announced {
-		err = pg.Listen(ctx, conn)
-	}
 	if err != nil {
 		l.release()
 		return nil, err
@@ -224,5 +229,5 @@ func (l *livenessLock) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	_ = l.conn.Close(ctx)
-	l.conn = nil
+	l.conn, l.listens = nil, false
 }
