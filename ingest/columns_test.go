@@ -152,25 +152,25 @@ func TestLongMessagesAreFoundByTheirEnds(t *testing.T) {
 // white space, and where a letter of several bytes is there.
 func TestNoWordIsLostWhereAMaskEnds(t *testing.T) {
 	const looked = 4096
-	for _, ends := range [][2]string{{" first", " needle"}, {"caf\u00ea x", "needl\u00e9 needle"}, {"\t\tx", "\t\tneedle"}} {
+	for _, ends := range [][3]string{{" first", " needle", "needle"}, {"caf\u00ea x", "caf\u00e9 x", "caf\u00e9"}, {"\t\tx", "\t\tneedle", "needle"}} {
 		for before := looked - 8; before <= looked+1; before++ {
 			var builder ingest.Builder
-			for i, end := range ends {
-				message := "dump " + strings.Repeat("0", before-len("dump ")) + end
+			for i, end := range ends[:2] {
+				message := "dump " + strings.Repeat("0", before-len("dump  ")) + " " + end
 				builder.Add(ingest.Stored{Place: ingest.Place{Index: i}, Text: fmt.Appendf(nil, `{"message":%q}`, message)})
 			}
-			checkNeedle(t, builder.Build(), fmt.Sprintf("%q from %d on", ends[1], before))
+			checkNeedle(t, builder.Build(), ends[2], fmt.Sprintf("%q from %d on", ends[1], before))
 		}
 	}
 	var builder ingest.Builder
 	builder.Add(ingest.Stored{Text: fmt.Appendf(nil, `{"message":%q}`, strings.Repeat(" ", looked)+"needle")})
-	checkNeedle(t, builder.Build(), "white space alone")
+	checkNeedle(t, builder.Build(), "needle", "white space alone")
 }
 
-// checkNeedle checks that a block finds its entry with the word needle.
-func checkNeedle(t *testing.T, block ingest.Block, what string) {
+// checkNeedle checks that a block finds its last entry by a word.
+func checkNeedle(t *testing.T, block ingest.Block, word, what string) {
 	t.Helper()
-	count := ingest.Count{Search: ingest.Search{Query: query("needle")}}
+	count := ingest.Count{Search: ingest.Search{Query: query(word)}}
 	if !count.Search.Query.MayMatch(&block.Header) {
 		t.Errorf("%s: the filter lacks it", what)
 	}
@@ -182,8 +182,12 @@ func checkNeedle(t *testing.T, block ingest.Block, what string) {
 // A field whose name is that of a column of what is in no text is none.
 func TestColumnsHaveTheirOwnNames(t *testing.T) {
 	var builder ingest.Builder
+	fields := ""
+	for i := range 30 {
+		fields += fmt.Sprintf(`,"f%d":1`, i)
+	}
 	for i := range 100 {
-		builder.Add(ingest.Stored{Place: ingest.Place{Index: i}, Level: ingest.SeverityInfo, Text: []byte(`{"message":"cart opened",":message":"x",":level":"error"}`)})
+		builder.Add(ingest.Stored{Place: ingest.Place{Index: i}, Level: ingest.SeverityInfo, Text: []byte(`{"message":"cart opened",":message":"x",":level":"error"` + fields + `}`)})
 	}
 	block := builder.Build()
 	count := ingest.Count{Search: ingest.Search{Query: query("level:info cart")}}

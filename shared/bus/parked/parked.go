@@ -67,8 +67,11 @@ func NextToReplay(ctx context.Context, tx pgx.Tx, group, topic string, partition
 
 const atPosition = ` WHERE group_name = $1 AND topic = $2 AND partition = $3 AND record_offset = $4`
 
-// Remove deletes a record that was applied.
+// Remove deletes a record that was applied, whomever its handler acted for.
 func Remove(ctx context.Context, tx pgx.Tx, group, topic string, at bus.Position) error {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return err
+	}
 	_, err := tx.Exec(ctx, `DELETE FROM bus_parked`+atPosition, group, topic, at.Partition, at.Offset)
 	return err
 }
