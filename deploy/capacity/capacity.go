@@ -31,6 +31,9 @@ func (l Load) Validate() error {
 	if !(l.Peak >= 1) || math.IsInf(l.Peak, 0) {
 		return errors.New("the peak must be at least 1: it is a multiple of the average")
 	}
+	if l.Batch < 1 {
+		return fmt.Errorf("a request has at least 1 entry, and not %v", l.Batch)
+	}
 	return nil
 }
 
@@ -39,6 +42,16 @@ type Prices struct {
 	Core   float64 // a core with 4 GB of memory
 	Disk   float64 // a GB of SSD
 	Object float64 // a GB of object storage
+}
+
+// Validate returns an error that names a price that is none.
+func (p Prices) Validate() error {
+	for name, price := range map[string]float64{"core": p.Core, "disk": p.Disk, "object": p.Object} {
+		if !(price >= 0) || math.IsInf(price, 0) {
+			return fmt.Errorf("the %s price must be 0 or more, and is %v", name, price)
+		}
+	}
+	return nil
 }
 
 // Coefficients are what an entry costs. Those of deploy/docs/size.md name the
@@ -84,24 +97,24 @@ var Measured = Coefficients{
 
 // Machines are alike.
 type Machines struct {
-	Count  int
-	Cores  int     // of each
-	Memory float64 // bytes of each
-	Disk   float64 // bytes of each
+	Count  int     `json:"count"`
+	Cores  int     `json:"cores"`        // of each
+	Memory float64 `json:"memory_bytes"` // of each
+	Disk   float64 `json:"disk_bytes"`   // of each
 }
 
 // A Plan is what a load needs.
 type Plan struct {
-	Installations int     // among which organizations are split, where one PostgreSQL server is too small; all else is of one
-	PerDay        float64 // bytes of text
-	Partitions    int     // of weir.logs.v1
-	Services      Machines
-	Brokers       Machines
-	Postgres      Machines // a server and its standby
-	Ledger        float64  // bytes of its disk that transfers take
-	ClickHouse    Machines // none where PostgreSQL holds all entries
-	Objects       float64  // bytes of object storage, for what ClickHouse holds longer
-	MaxEntries    float64  // per second, that PostgreSQL alone holds for the load's retention
+	Installations int      `json:"installations"` // among which organizations are split, where one PostgreSQL server is too small; all else is of one
+	PerDay        float64  `json:"bytes_per_day"` // of text
+	Partitions    int      `json:"partitions"`    // of weir.logs.v1
+	Services      Machines `json:"services"`      // with the gateway
+	Brokers       Machines `json:"brokers"`
+	Postgres      Machines `json:"postgresql"`         // a server and its standby
+	Ledger        float64  `json:"ledger_bytes"`       // of PostgreSQL's disk
+	ClickHouse    Machines `json:"clickhouse"`         // none where PostgreSQL holds all entries
+	Objects       float64  `json:"object_bytes"`       // for what ClickHouse holds longer
+	MaxEntries    float64  `json:"postgresql_entries"` // per second, that PostgreSQL alone holds for the load's retention
 }
 
 const (

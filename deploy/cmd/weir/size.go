@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -52,19 +53,23 @@ func (s *sizeCommand) write(screen terminal.Screen) error {
 	if err := load.Validate(); err != nil {
 		return err
 	}
+	prices := capacity.Prices{Core: s.CorePrice, Disk: s.DiskPrice, Object: s.ObjectPrice}
+	if err := prices.Validate(); err != nil {
+		return err
+	}
 	plan := capacity.Measured.For(load)
-	price := capacity.Prices{Core: s.CorePrice, Disk: s.DiskPrice, Object: s.ObjectPrice}.Price(plan)
+	price := prices.Price(plan)
 	if s.JSON {
 		text, err := json.Marshal(struct {
 			capacity.Plan
-			Price float64
+			Price float64 `json:"price_per_month"`
 		}{plan, price})
 		if err != nil {
 			return err
 		}
 		return screen.JSON(text)
 	}
-	return s.print(screen, plan, price)
+	return s.print(screen, load, plan, price)
 }
 
 // days reads a number of days, such as 30d.
@@ -76,21 +81,21 @@ func days(flag, text string) (float64, error) {
 	return n, nil
 }
 
-func (s *sizeCommand) print(screen terminal.Screen, plan capacity.Plan, price float64) error {
+func (s *sizeCommand) print(screen terminal.Screen, load capacity.Load, plan capacity.Plan, price float64) error {
 	rows := [][]string{
 		row("gateway and services", plan.Services, "one of each program on each machine"),
-		row("Kafka", plan.Brokers, fmt.Sprintf("%d partitions, 3 copies, %s", plan.Partitions, s.LogRetention)),
+		row("Kafka", plan.Brokers, fmt.Sprintf("%d partitions, 3 copies, %gd", plan.Partitions, load.LogDays)),
 		row("PostgreSQL", plan.Postgres, fmt.Sprintf("one is a standby; the ledger has %s of the disk", bytesOf(plan.Ledger))),
 	}
 	if plan.ClickHouse.Count > 0 {
 		rows = append(rows, row("ClickHouse", plan.ClickHouse, fmt.Sprintf("2 copies, and %s in object storage", bytesOf(plan.Objects))))
 	}
-	each := s.EntriesPerSecond / float64(plan.Installations)
+	each := load.EntriesPerSecond / float64(plan.Installations)
 	if plan.Installations > 1 {
 		fmt.Fprintf(screen, "More than one PostgreSQL server holds: split organizations among %d installations. Each gets\n", plan.Installations)
 	}
-	fmt.Fprintf(screen, "%s entries a second, %s at the peak, %s a day, kept for %s.\n\n",
-		ui.Count(int64(each)), ui.Count(int64(each*s.Peak)), bytesOf(plan.PerDay), s.Retention)
+	fmt.Fprintf(screen, "%s entries a second, %s at the peak, %s a day, kept for %gd.\n\n",
+		ui.Count(roundUp(each)), ui.Count(roundUp(each*load.Peak)), bytesOf(plan.PerDay), load.RetentionDays)
 	if err := screen.Table([]string{"FOR", "MACHINES", "CORES", "MEMORY", "DISK", "NOTE"}, rows); err != nil {
 		return err
 	}
@@ -114,5 +119,7 @@ func row(name string, m capacity.Machines, note string) []string {
 	}
 	return []string{name, strconv.Itoa(m.Count), strconv.Itoa(m.Cores), bytesOf(m.Memory), disk, note}
 }
+
+func roundUp(n float64) int64 { return int64(math.Ceil(n)) }
 
 func bytesOf(n float64) string { return ui.Bytes(int64(n)) }

@@ -45,6 +45,8 @@ func TestSizeRefuses(t *testing.T) {
 	for flag, command := range map[string]sizeCommand{
 		"--retention":        {EntriesPerSecond: 1, Bytes: 1, Peak: 1, Batch: 1, TransfersMonths: 1, Retention: "a month", LogRetention: "7d"},
 		"--log-retention":    {EntriesPerSecond: 1, Bytes: 1, Peak: 1, Batch: 1, TransfersMonths: 1, Retention: "30d", LogRetention: "-1d"},
+		"core price":         {EntriesPerSecond: 1, Bytes: 1, Peak: 1, Batch: 1, TransfersMonths: 1, Retention: "30d", LogRetention: "7d", CorePrice: -1},
+		"at least 1 entry":   {EntriesPerSecond: 1, Bytes: 1, Peak: 1, Batch: 0.5, TransfersMonths: 1, Retention: "30d", LogRetention: "7d"},
 		"entries per second": {Bytes: 1, Peak: 1, Batch: 1, TransfersMonths: 1, Retention: "30d", LogRetention: "7d"},
 	} {
 		if err := command.write(terminal.Screen{Writer: new(strings.Builder)}); err == nil || !strings.Contains(err.Error(), flag) {

@@ -91,19 +91,28 @@ func resolvedIn(in grouping.Resolution) string {
 	return ""
 }
 
-func ignoredUntil(u grouping.Until) (words string) {
+// ignoredUntil says what ends it, whichever comes first.
+func ignoredUntil(u grouping.Until) string {
+	var ends []string
 	if !u.At.IsZero() {
-		words = " until " + ui.Instant(u.At)
+		ends = append(ends, ui.Instant(u.At))
 	}
-	if u.Count == 1 {
-		return words + " until it happens again"
+	switch {
+	case u.Count == 1:
+		ends = append(ends, "it happens again")
+	case u.Count > 1:
+		ends = append(ends, "it happens "+ui.Count(u.Count)+" times")
 	}
-	if u.Count > 1 {
-		words += " until it happens " + ui.Count(u.Count) + " times"
+	switch {
+	case u.Users == 1:
+		ends = append(ends, "it affects a user")
+	case u.Users > 1:
+		ends = append(ends, "it affects "+ui.Count(u.Users)+" users")
 	}
-	if u.Users > 0 {
-		words += " until it affects " + ui.Count(u.Users) + " users"
+	if len(ends) == 0 {
+		return ""
 	}
+	words := " until " + strings.Join(ends, " or ")
 	if name := groups.SpanName(u.Per); name != "" {
 		words += " within one " + name
 	}
