@@ -38,7 +38,7 @@ type Merger struct {
 func NewMerger(config MergerConfig) *Merger { return &Merger{config, newMergeMetrics(config.Metrics)} }
 
 const (
-	mergeInterval = 5 * time.Second  // blocks gather for twice as long
+	mergeInterval = 5 * time.Second  // between looks for small blocks
 	restInterval  = 10 * time.Minute // where blocks move away: a look finds none, and removes what is noted of them
 	restFactor    = 3                // rest per work, to use at most a quarter of a processor
 	roundSize     = 256              // projects' days at once

@@ -124,15 +124,10 @@ func acquireLead(ctx context.Context, conn *pgx.Conn) (bool, error) {
 func awaitSignal(ctx context.Context, conn *pgx.Conn) error {
 	waiting, cancel := context.WithTimeout(ctx, signalInterval)
 	defer cancel()
-	_, err := conn.WaitForNotification(waiting)
-	cancel()
-	for err == nil {
-		_, err = conn.WaitForNotification(waiting) // returns only what has arrived
+	if pg.Hear(waiting, conn); conn.IsClosed() && ctx.Err() == nil {
+		return errors.New("cannot wait for notifications: the connection is lost")
 	}
-	if ctx.Err() == nil && !conn.IsClosed() && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return nil
-	}
-	return err
+	return ctx.Err()
 }
 
 // publishRound publishes what is due. before are the last marker's positions.
