@@ -35,7 +35,7 @@ func Report(ctx context.Context, tx pgx.Tx, changes []groups.Change) error {
 		if err != nil {
 			panic("BUG: cannot encode an event: " + err.Error())
 		}
-		id := fmt.Sprintf("%s/%s/%d", c.Target, c.Action, c.At.UnixMicro())
+		id := fmt.Sprintf("%s/%s/%d", cmp.Or(c.First, c.Target), c.Action, c.At.UnixMicro())
 		facts[i] = outbox.Fact{Organization: c.Organization, ID: id, Type: contract.TypeErrorsChangeReported, At: c.At, Body: body}
 	}
 	return outbox.Save(ctx, tx, facts)
@@ -53,13 +53,18 @@ func reports(changes []postgres.Change) (reported []groups.Change) {
 	type decided struct {
 		project string
 		kind    grouping.Kind
+		after   string
 	}
-	all, order := map[decided][]postgres.Change{}, []decided(nil) // bounded by projects and kinds
+	all, order := map[decided][]postgres.Change{}, []decided(nil) // bounded by the changes
 	for _, c := range changes {
 		if c.By.ID == "" || followsFromAnother(c.Decision) {
 			continue
 		}
-		of := decided{c.Group.Project, c.Decision.Kind}
+		after, err := json.Marshal(afterOf(c.Decision))
+		if err != nil {
+			panic("BUG: cannot encode what was decided: " + err.Error())
+		}
+		of := decided{c.Group.Project, c.Decision.Kind, string(after)}
 		if all[of] == nil {
 			order = append(order, of)
 		}
@@ -92,7 +97,7 @@ func reportOf(changes []postgres.Change) groups.Change {
 		Target: g.ID, Name: g.Title, After: afterOf(c.Decision), At: c.Decision.At,
 	}
 	if len(changes) > 1 {
-		report.Target, report.Name = g.Project, ""
+		report.First, report.Target, report.Name = g.ID, g.Project, ""
 		ids := make([]string, len(changes))
 		for i := range changes {
 			ids[i] = changes[i].Group.ID

@@ -3,6 +3,7 @@ package bus_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
@@ -115,6 +117,31 @@ func TestChangesAreReported(t *testing.T) {
 		if c.after != nil && (!maps.Equal(got[0].Before, c.before) || !maps.Equal(got[0].After, c.after)) {
 			t.Errorf("%s: %q became %q", c.name, got[0].Before, got[0].After)
 		}
+	}
+}
+
+// What is decided about many at once is a line for each outcome.
+func TestEachOutcomeIsReported(t *testing.T) {
+	w := newWorld(t)
+	w.come(1, 2, 3, 4, 5)
+	var changes []postgres.Change
+	want := map[string]int{"carts": 2, "payments": 3}
+	for i, g := range groupsOf(t, w.pool, "acme") {
+		team := []string{"carts", "payments"}[(i+1)%2]
+		changes = append(changes, postgres.Change{Organization: "acme", Group: g, By: w.request().By, Decision: grouping.Decision{
+			Kind: grouping.WasAssigned, At: w.now, Assignee: grouping.Assignee{ID: team},
+		}})
+	}
+	if err := pg.InTxAsSystem(t.Context(), w.pool, func(tx pgx.Tx) error { return bus.Announce(t.Context(), tx, changes) }); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, c := range w.reported() {
+		ids, _, _ := strings.Cut(c.After["error_groups"], ":")
+		got[c.After["assignee"]], _ = strconv.Atoi(ids)
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("reported %v, want %v", got, want)
 	}
 }
 

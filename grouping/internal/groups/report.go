@@ -17,6 +17,7 @@ type Change struct {
 	By                    postgres.Author
 	Action                string // such as error_rules.set
 	Target, Name          string // id and name of what was changed: the project, or what the action names
+	First                 string // of many groups: tells it from others of the project at once; empty: it is not about many
 	Before, After         Fields
 	At                    time.Time
 }
