@@ -3,11 +3,14 @@ package groups
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 )
 
@@ -47,6 +50,39 @@ func (s *store) tell(ctx context.Context, tx pgx.Tx, request Request, project st
 
 func changeOf(action string, alert *postgres.Alert, before, after Fields) Change {
 	return Change{Action: action, Target: alert.ID, Name: alert.Name, Before: before, After: after}
+}
+
+// alertFields are what the audit shows of a rule.
+func alertFields(rule grouping.AlertRule) Fields {
+	said := Fields{
+		"name": rule.Name, "when": triggers(rule), "levels": strings.Join(rule.Severities.Names(), ", "), "environments": strings.Join(rule.Environments, ", "),
+		"words": strings.Join(rule.Words, " "), "mail_to": strings.Join(slices.Concat(rule.Roles, rule.Members), ", "), "at_most_every": rule.Gap.String(),
+		"muted_until": instant(rule.MutedUntil),
+	}
+	if h := rule.Hours; !h.IsZero() {
+		said["hours"] = Clock(h.From) + " to " + Clock(h.To) + " " + cmp.Or(h.Zone, "UTC")
+		for _, day := range h.Days {
+			said["hours"] += ", " + day.String()
+		}
+	}
+	return said
+}
+
+func triggers(rule grouping.AlertRule) string {
+	var said []string
+	for _, trigger := range rule.Triggers {
+		text := string(trigger)
+		switch trigger {
+		case grouping.OnNew:
+			text += fmt.Sprintf(" from %d", rule.NewFrom)
+		case grouping.OnMany:
+			text += fmt.Sprintf(" %d per %s", rule.Count, SpanName(rule.Per))
+		case grouping.OnUsers:
+			text += fmt.Sprintf(" %d per %s", rule.Users, SpanName(rule.UsersPer))
+		}
+		said = append(said, text)
+	}
+	return strings.Join(said, ", ")
 }
 
 // linesBeyond are the lines of a text that another one lacks.
