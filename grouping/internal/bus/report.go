@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/outbox"
 )
@@ -41,10 +41,20 @@ func Report(ctx context.Context, tx pgx.Tx, changes []groups.Change) error {
 	return outbox.Save(ctx, tx, facts)
 }
 
-// known are the fields that have a text.
+const maxText = 4 << 10 // bytes of a field
+
+// known are the fields that have a text, each clipped.
 func known(fields groups.Fields) map[string]string {
-	maps.DeleteFunc(fields, func(_, text string) bool { return text == "" })
-	return fields
+	texts := map[string]string{}
+	for name, text := range fields {
+		if clipped := trace.Clip(text, maxText); clipped != text {
+			text = clipped + "… and more"
+		}
+		if text != "" {
+			texts[name] = text
+		}
+	}
+	return texts
 }
 
 // reports are what the audit is told of decisions by people and programs: one

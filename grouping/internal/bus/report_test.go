@@ -71,6 +71,8 @@ func TestChangesAreReported(t *testing.T) {
 			map[string]string{"version": "2", "added": "scrub card", "removed": "# pay\nscrub ip", "note": "why"}},
 		{"restored", rules("", 1), "error_rules.set", "shop", map[string]string{"version": "2"},
 			map[string]string{"version": "3", "added": "# pay\nscrub ip", "removed": "scrub card", "note": "why", "restored_version": "1"}},
+		{"long rules", rules("#"+strings.Repeat("ä", 3000), 0), "error_rules.set", "shop", map[string]string{"version": "3"},
+			map[string]string{"version": "4", "added": "#" + strings.Repeat("ä", 2047) + "… and more", "removed": "scrub email\n# pay\nscrub ip", "note": "why"}},
 		{"owners", func() error {
 			_, err := w.Owners.Set(t.Context(), w.request(), "shop", grouping.Owners{{Path: "pay/*", Assignee: "payments"}}, nil)
 			return err
@@ -86,6 +88,10 @@ func TestChangesAreReported(t *testing.T) {
 			_, err := w.Alerts.Mute(t.Context(), w.request(), alert.ID, w.now.Add(time.Hour))
 			return err
 		}, "error_alert.changed", "", nil, nil},
+		{"muted in the same way", func() error {
+			_, err := w.Alerts.Mute(t.Context(), w.request(), alert.ID, w.now.Add(time.Hour-time.Second))
+			return err
+		}, "", "", nil, nil},
 		{"deleted", func() error { _, err := w.Alerts.Delete(t.Context(), w.request(), "shop", alert.ID, 0); return err }, "error_alert.deleted", "", nil, nil},
 		{"one resolved", decide(status(grouping.Resolved), ids[0]), "error_group.resolved", ids[0], map[string]string{"status": "unresolved"},
 			map[string]string{"status": "resolved", "version": "1"}},

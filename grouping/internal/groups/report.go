@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +43,11 @@ const (
 )
 
 // tell reports that a request changed something of a project: what it has one of, unless the change names a target.
+// It leaves out what is after as it was before.
 func (s *store) tell(ctx context.Context, tx pgx.Tx, request Request, project string, change Change) error {
+	if change.Before != nil && maps.Equal(change.Before, change.After) {
+		return nil
+	}
 	change.Organization, change.Project, change.By, change.At = request.Who.Organization, project, request.By, s.now()
 	change.Target = cmp.Or(change.Target, project)
 	return s.report(ctx, tx, []Change{change})
