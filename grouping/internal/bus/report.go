@@ -104,10 +104,10 @@ func reportOf(changes []postgres.Change) groups.Change {
 	c, g := changes[0], changes[0].Group
 	report := groups.Change{
 		Organization: c.Organization, Project: g.Project, Action: "error_group." + string(c.Decision.Kind), By: c.By,
-		Target: g.ID, Name: g.Title, After: afterOf(c.Decision), At: c.Decision.At,
+		Target: g.ID, Before: groups.Fields{}, After: afterOf(c.Decision), At: c.Decision.At, // without the title, which may name people
 	}
 	if len(changes) > 1 {
-		report.First, report.Target, report.Name = g.ID, g.Project, ""
+		report.First, report.Target = g.ID, g.Project
 		ids := make([]string, len(changes))
 		for i := range changes {
 			ids[i] = changes[i].Group.ID
@@ -117,7 +117,10 @@ func reportOf(changes []postgres.Change) groups.Change {
 	}
 	report.After["version"] = strconv.FormatInt(g.Version, 10)
 	if c.Before != g.Status {
-		report.Before, report.After["status"] = groups.Fields{"status": string(c.Before)}, string(g.Status)
+		report.Before["status"], report.After["status"] = string(c.Before), string(g.Status)
+	}
+	if c.Decision.Kind == grouping.WasAssigned {
+		report.Before["assignee"] = nameOf(c.Assignee)
 	}
 	return report
 }
@@ -135,7 +138,10 @@ func counted(ids []string) string {
 // afterOf is what a decision says, without notes: those are only for who reads errors.
 func afterOf(d grouping.Decision) groups.Fields {
 	said := groups.Fields{
-		"release": d.Resolution.Release, "assignee": cmp.Or(d.Assignee.Name, d.Assignee.ID), "link": d.Link.URL, "into": d.Into,
+		"release": d.Resolution.Release, "link": linkOf(d.Link.URL), "into": d.Into,
+	}
+	if d.Kind == grouping.WasAssigned {
+		said["assignee"] = nameOf(d.Assignee)
 	}
 	if d.Resolution.Next {
 		said["release"] = "the next one"
@@ -156,4 +162,15 @@ func afterOf(d grouping.Decision) groups.Fields {
 		said["error_groups"] = counted(d.Groups)
 	}
 	return said
+}
+
+func nameOf(assignee grouping.Assignee) string { return cmp.Or(assignee.Name, assignee.ID, "nobody") }
+
+// linkOf is an address without what may be a secret.
+func linkOf(address string) string {
+	end := strings.IndexAny(address, "?#")
+	if end < 0 {
+		return address
+	}
+	return address[:end]
 }

@@ -96,6 +96,14 @@ func TestChangesAreReported(t *testing.T) {
 		{"one resolved", decide(status(grouping.Resolved), ids[0]), "error_group.resolved", ids[0], map[string]string{"status": "unresolved"},
 			map[string]string{"status": "resolved", "version": "1"}},
 		{"resolved again", decide(status(grouping.Resolved), ids[0]), "", "", nil, nil},
+		{"given to a team", decide(groups.Wish{Command: grouping.Command{Assign: &grouping.Assignee{ID: "carts"}}}, ids[0]), "error_group.assigned", ids[0],
+			map[string]string{"assignee": "nobody"}, map[string]string{"assignee": "carts", "version": "2"}},
+		{"taken from it", decide(groups.Wish{Command: grouping.Command{Assign: &grouping.Assignee{}}}, ids[0]), "error_group.assigned", ids[0],
+			map[string]string{"assignee": "carts"}, map[string]string{"assignee": "nobody", "version": "3"}},
+		{"linked", func() error {
+			_, _, err := w.Links.Add(t.Context(), w.request(), ids[0], grouping.Link{URL: "https://tracker.example/7?token=secret#top"})
+			return err
+		}, "error_group.linked", ids[0], nil, map[string]string{"link": "https://tracker.example/7", "version": "4"}},
 		{"many ignored", decide(groups.Wish{Command: grouping.Command{Status: grouping.Ignored, Until: grouping.Until{Count: 5}}}, slices.Clone(ids)...),
 			"error_group.ignored", "shop", nil, map[string]string{"until_errors": "5", "error_groups": "3: " + ids[0] + ", " + ids[1] + ", " + ids[2]}},
 		{"until errors came", func() error { w.come(1, 1, 1, 1, 1); return nil }, "", "", nil, nil},
@@ -116,7 +124,7 @@ func TestChangesAreReported(t *testing.T) {
 			continue
 		}
 		if len(got) != 1 || got[0].Action != c.action || got[0].Actor != "mem_1" || got[0].Organization != "acme" || got[0].Project != "shop" ||
-			c.target != "" && got[0].Target.ID != c.target || !got[0].At.Equal(w.now) {
+			c.target != "" && (got[0].Target.ID != c.target || got[0].Target.Name != "") || !got[0].At.Equal(w.now) {
 			t.Errorf("%s: reported %+v", c.name, got)
 			continue
 		}
