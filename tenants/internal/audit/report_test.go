@@ -40,7 +40,7 @@ func TestReports(t *testing.T) {
 		})
 	}
 	change := contract.ChangeReported{
-		Organization: "org_a", Project: "prj_x", Action: "error_rules.set", Target: contract.ReportedTarget{Kind: "error_rules", ID: "prj_x"}, Actor: "mem_a",
+		Organization: "org_a", Project: "prj_x", Action: "error_rules.set", Target: contract.ReportedTarget{Kind: "project", ID: "prj_x"}, Actor: "mem_a",
 		Request: "req_1", Before: map[string]string{"version": "3"}, After: map[string]string{"version": "4", "added": "scrub email"},
 		At: tenantstest.Noon.Add(time.Minute + 123),
 	}
