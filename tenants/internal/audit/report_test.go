@@ -34,9 +34,14 @@ func TestReports(t *testing.T) {
 		for name, text := range (contract.Attributes{ID: id, Type: contract.TypeErrorsChangeReported, Time: change.At, Organization: organization}).Headers() {
 			record.Headers = append(record.Headers, weirbus.Header{Key: name, Value: []byte(text)})
 		}
-		return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-			return bus.FactsConsumer{Report: keep, Deliver: func(context.Context, pgx.Tx, []tenants.Fact) error { return nil }}.
+		return pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
+			err := bus.FactsConsumer{Report: keep, Deliver: func(context.Context, pgx.Tx, []tenants.Fact) error { return nil }}.
 				Consume(t.Context(), tx, []weirbus.Record{record})
+			var role string
+			if err == nil && (tx.QueryRow(t.Context(), `SELECT current_setting('weir.organization')`).Scan(&role) != nil || role != "*") {
+				t.Errorf("report %s leaves the transaction to %q", id, role)
+			}
+			return err
 		})
 	}
 	change := contract.ChangeReported{

@@ -164,7 +164,10 @@ func (c FactsConsumer) report(ctx context.Context, tx pgx.Tx, record weirbus.Rec
 	if err != nil {
 		return weirbus.PermanentRecord(record, err)
 	}
-	return c.Report(ctx, tx, report)
+	if err := c.Report(ctx, tx, report); err != nil {
+		return err
+	}
+	return pg.AsSystem(ctx, tx) // as the bus expects: it may go on to records of other organizations
 }
 
 func (c FactsConsumer) readFact(record weirbus.Record, name string) (tenants.Fact, error) {
