@@ -4,7 +4,7 @@ import "time"
 
 // ChangeReported is a fact for the audit: a person or a program changed what
 // another module than tenants keeps. It is on that module's topic; webhooks
-// get none. Texts have at most a few KB.
+// get none. A text of before and after has hardly more than 4 KB.
 type ChangeReported struct {
 	Organization string            `json:"organization"`
 	Project      string            `json:"project"`

@@ -184,6 +184,9 @@ func newID() string {
 	return hex.EncodeToString(id[:])
 }
 
+// reportBatch is how many records one transaction takes where some are for the audit: others wait meanwhile to append.
+const reportBatch = 50
+
 // buildNotifications builds the consumers of
 // facts and the sender of webhooks and mail.
 func (a *App) buildNotifications() error {
@@ -208,10 +211,14 @@ func (a *App) buildNotifications() error {
 	for topic, group := range map[string]string{
 		contract.TopicLedger: contract.GroupTenantsLedger, contract.TopicGrouping: contract.GroupTenantsGrouping, contract.TopicAlerts: contract.GroupTenantsAlerts,
 	} {
+		facts, records := bus.FactsConsumer{Origin: a.config.linkOrigin(), Deliver: deliver}, 0
+		if topic == contract.TopicGrouping {
+			facts.Report, records = audit.NewReports(a.work).Keep, reportBatch
+		}
 		consumed, err := a.base.NewConsumer(consumer.Config{
-			Group: group, Topic: topic,
-			AcceptLost: true, // facts expire, and nothing is rebuilt from them
-			Handle:     bus.FactsConsumer{Origin: a.config.linkOrigin(), Deliver: deliver, Report: audit.NewReports(a.work).Keep}.Consume,
+			Group: group, Topic: topic, MaxRecords: records,
+			AcceptLost: true, // facts expire: whoever never read them lacks the old ones, also in the audit
+			Handle:     facts.Consume,
 			Committed:  func([]sharedbus.Record) { a.notices.sender.Wake() },
 		})
 		if err != nil {

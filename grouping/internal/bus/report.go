@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/outbox"
 )
@@ -35,16 +35,26 @@ func Report(ctx context.Context, tx pgx.Tx, changes []groups.Change) error {
 		if err != nil {
 			panic("BUG: cannot encode an event: " + err.Error())
 		}
-		id := fmt.Sprintf("%s/%s/%d", c.Target, c.Action, c.At.UnixMicro())
+		id := fmt.Sprintf("%s/%s/%d", cmp.Or(c.First, c.Target), c.Action, c.At.UnixMicro())
 		facts[i] = outbox.Fact{Organization: c.Organization, ID: id, Type: contract.TypeErrorsChangeReported, At: c.At, Body: body}
 	}
 	return outbox.Save(ctx, tx, facts)
 }
 
-// known are the fields that have a text.
+const maxText = 4 << 10 // bytes of a field
+
+// known are the fields that have a text, each clipped.
 func known(fields groups.Fields) map[string]string {
-	maps.DeleteFunc(fields, func(_, text string) bool { return text == "" })
-	return fields
+	texts := map[string]string{}
+	for name, text := range fields {
+		if clipped := trace.Clip(text, maxText); clipped != text {
+			text = clipped + "… and more"
+		}
+		if text != "" {
+			texts[name] = text
+		}
+	}
+	return texts
 }
 
 // reports are what the audit is told of decisions by people and programs: one
@@ -53,13 +63,18 @@ func reports(changes []postgres.Change) (reported []groups.Change) {
 	type decided struct {
 		project string
 		kind    grouping.Kind
+		after   string
 	}
-	all, order := map[decided][]postgres.Change{}, []decided(nil) // bounded by projects and kinds
+	all, order := map[decided][]postgres.Change{}, []decided(nil) // bounded by the changes
 	for _, c := range changes {
 		if c.By.ID == "" || followsFromAnother(c.Decision) {
 			continue
 		}
-		of := decided{c.Group.Project, c.Decision.Kind}
+		after, err := json.Marshal(afterOf(c.Decision))
+		if err != nil {
+			panic("BUG: cannot encode what was decided: " + err.Error())
+		}
+		of := decided{c.Group.Project, c.Decision.Kind, string(after)}
 		if all[of] == nil {
 			order = append(order, of)
 		}
@@ -89,10 +104,10 @@ func reportOf(changes []postgres.Change) groups.Change {
 	c, g := changes[0], changes[0].Group
 	report := groups.Change{
 		Organization: c.Organization, Project: g.Project, Action: "error_group." + string(c.Decision.Kind), By: c.By,
-		Target: g.ID, Name: g.Title, After: afterOf(c.Decision), At: c.Decision.At,
+		Target: g.ID, Before: groups.Fields{}, After: afterOf(c.Decision), At: c.Decision.At, // without the title, which may name people
 	}
 	if len(changes) > 1 {
-		report.Target, report.Name = g.Project, ""
+		report.First, report.Target = g.ID, g.Project
 		ids := make([]string, len(changes))
 		for i := range changes {
 			ids[i] = changes[i].Group.ID
@@ -102,7 +117,10 @@ func reportOf(changes []postgres.Change) groups.Change {
 	}
 	report.After["version"] = strconv.FormatInt(g.Version, 10)
 	if c.Before != g.Status {
-		report.Before, report.After["status"] = groups.Fields{"status": string(c.Before)}, string(g.Status)
+		report.Before["status"], report.After["status"] = string(c.Before), string(g.Status)
+	}
+	if c.Decision.Kind == grouping.WasAssigned {
+		report.Before["assignee"] = nameOf(c.Assignee)
 	}
 	return report
 }
@@ -120,7 +138,10 @@ func counted(ids []string) string {
 // afterOf is what a decision says, without notes: those are only for who reads errors.
 func afterOf(d grouping.Decision) groups.Fields {
 	said := groups.Fields{
-		"release": d.Resolution.Release, "assignee": cmp.Or(d.Assignee.Name, d.Assignee.ID), "link": d.Link.URL, "into": d.Into,
+		"release": d.Resolution.Release, "link": linkOf(d.Link.URL), "into": d.Into,
+	}
+	if d.Kind == grouping.WasAssigned {
+		said["assignee"] = nameOf(d.Assignee)
 	}
 	if d.Resolution.Next {
 		said["release"] = "the next one"
@@ -141,4 +162,15 @@ func afterOf(d grouping.Decision) groups.Fields {
 		said["error_groups"] = counted(d.Groups)
 	}
 	return said
+}
+
+func nameOf(assignee grouping.Assignee) string { return cmp.Or(assignee.Name, assignee.ID, "nobody") }
+
+// linkOf is an address without what may be a secret.
+func linkOf(address string) string {
+	end := strings.IndexAny(address, "?#")
+	if end < 0 {
+		return address
+	}
+	return address[:end]
 }

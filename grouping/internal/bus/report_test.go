@@ -3,6 +3,7 @@ package bus_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
@@ -69,6 +71,8 @@ func TestChangesAreReported(t *testing.T) {
 			map[string]string{"version": "2", "added": "scrub card", "removed": "# pay\nscrub ip", "note": "why"}},
 		{"restored", rules("", 1), "error_rules.set", "shop", map[string]string{"version": "2"},
 			map[string]string{"version": "3", "added": "# pay\nscrub ip", "removed": "scrub card", "note": "why", "restored_version": "1"}},
+		{"long rules", rules("#"+strings.Repeat("ä", 3000), 0), "error_rules.set", "shop", map[string]string{"version": "3"},
+			map[string]string{"version": "4", "added": "#" + strings.Repeat("ä", 2047) + "… and more", "removed": "scrub email\n# pay\nscrub ip", "note": "why"}},
 		{"owners", func() error {
 			_, err := w.Owners.Set(t.Context(), w.request(), "shop", grouping.Owners{{Path: "pay/*", Assignee: "payments"}}, nil)
 			return err
@@ -84,10 +88,22 @@ func TestChangesAreReported(t *testing.T) {
 			_, err := w.Alerts.Mute(t.Context(), w.request(), alert.ID, w.now.Add(time.Hour))
 			return err
 		}, "error_alert.changed", "", nil, nil},
+		{"muted in the same way", func() error {
+			_, err := w.Alerts.Mute(t.Context(), w.request(), alert.ID, w.now.Add(time.Hour-time.Second))
+			return err
+		}, "", "", nil, nil},
 		{"deleted", func() error { _, err := w.Alerts.Delete(t.Context(), w.request(), "shop", alert.ID, 0); return err }, "error_alert.deleted", "", nil, nil},
 		{"one resolved", decide(status(grouping.Resolved), ids[0]), "error_group.resolved", ids[0], map[string]string{"status": "unresolved"},
 			map[string]string{"status": "resolved", "version": "1"}},
 		{"resolved again", decide(status(grouping.Resolved), ids[0]), "", "", nil, nil},
+		{"given to a team", decide(groups.Wish{Command: grouping.Command{Assign: &grouping.Assignee{ID: "carts"}}}, ids[0]), "error_group.assigned", ids[0],
+			map[string]string{"assignee": "nobody"}, map[string]string{"assignee": "carts", "version": "2"}},
+		{"taken from it", decide(groups.Wish{Command: grouping.Command{Assign: &grouping.Assignee{}}}, ids[0]), "error_group.assigned", ids[0],
+			map[string]string{"assignee": "carts"}, map[string]string{"assignee": "nobody", "version": "3"}},
+		{"linked", func() error {
+			_, _, err := w.Links.Add(t.Context(), w.request(), ids[0], grouping.Link{URL: "https://tracker.example/7?token=secret#top"})
+			return err
+		}, "error_group.linked", ids[0], nil, map[string]string{"link": "https://tracker.example/7", "version": "4"}},
 		{"many ignored", decide(groups.Wish{Command: grouping.Command{Status: grouping.Ignored, Until: grouping.Until{Count: 5}}}, slices.Clone(ids)...),
 			"error_group.ignored", "shop", nil, map[string]string{"until_errors": "5", "error_groups": "3: " + ids[0] + ", " + ids[1] + ", " + ids[2]}},
 		{"until errors came", func() error { w.come(1, 1, 1, 1, 1); return nil }, "", "", nil, nil},
@@ -108,13 +124,38 @@ func TestChangesAreReported(t *testing.T) {
 			continue
 		}
 		if len(got) != 1 || got[0].Action != c.action || got[0].Actor != "mem_1" || got[0].Organization != "acme" || got[0].Project != "shop" ||
-			c.target != "" && got[0].Target.ID != c.target || !got[0].At.Equal(w.now) {
+			c.target != "" && (got[0].Target.ID != c.target || got[0].Target.Name != "") || !got[0].At.Equal(w.now) {
 			t.Errorf("%s: reported %+v", c.name, got)
 			continue
 		}
 		if c.after != nil && (!maps.Equal(got[0].Before, c.before) || !maps.Equal(got[0].After, c.after)) {
 			t.Errorf("%s: %q became %q", c.name, got[0].Before, got[0].After)
 		}
+	}
+}
+
+// What is decided about many at once is a line for each outcome.
+func TestEachOutcomeIsReported(t *testing.T) {
+	w := newWorld(t)
+	w.come(1, 2, 3, 4, 5)
+	var changes []postgres.Change
+	want := map[string]int{"carts": 2, "payments": 3}
+	for i, g := range groupsOf(t, w.pool, "acme") {
+		team := []string{"carts", "payments"}[(i+1)%2]
+		changes = append(changes, postgres.Change{Organization: "acme", Group: g, By: w.request().By, Decision: grouping.Decision{
+			Kind: grouping.WasAssigned, At: w.now, Assignee: grouping.Assignee{ID: team},
+		}})
+	}
+	if err := pg.InTxAsSystem(t.Context(), w.pool, func(tx pgx.Tx) error { return bus.Announce(t.Context(), tx, changes) }); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, c := range w.reported() {
+		ids, _, _ := strings.Cut(c.After["error_groups"], ":")
+		got[c.After["assignee"]], _ = strconv.Atoi(ids)
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("reported %v, want %v", got, want)
 	}
 }
 

@@ -124,22 +124,6 @@ func (a *Alerts) saveRule(ctx context.Context, tx pgx.Tx, request Request, alert
 	return a.db.tell(ctx, tx, request, alert.Project, changeOf(alertChanged, alert, before, alertFields(rule)))
 }
 
-// alertFields are what the audit shows of a rule.
-func alertFields(rule grouping.AlertRule) Fields {
-	said := Fields{
-		"name": rule.Name, "muted_until": instant(rule.MutedUntil), "environments": strings.Join(rule.Environments, ", "), "words": strings.Join(rule.Words, " "),
-		"mail_to": strings.Join(slices.Concat(rule.Roles, rule.Members), ", "), "at_most_every": rule.Gap.String(),
-	}
-	if h := rule.Hours; !h.IsZero() {
-		said["hours"] = strings.TrimSpace(Clock(h.From) + " to " + Clock(h.To) + " " + h.Zone)
-	}
-	for _, trigger := range rule.Triggers {
-		said["when"] += " " + string(trigger)
-	}
-	said["when"] = strings.TrimSpace(said["when"])
-	return said
-}
-
 // Delete removes an alert of a version; 0: of any.
 func (a *Alerts) Delete(ctx context.Context, request Request, project, id string, version int64) (*postgres.Alert, error) {
 	return a.change(ctx, request, project, id, version, func(tx pgx.Tx, alert *postgres.Alert, _ time.Time) error {

@@ -3,11 +3,15 @@ package groups
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 )
 
@@ -17,6 +21,7 @@ type Change struct {
 	By                    postgres.Author
 	Action                string // such as error_rules.set
 	Target, Name          string // id and name of what was changed: the project, or what the action names
+	First                 string // of many groups: tells it from others of the project at once; empty: it is not about many
 	Before, After         Fields
 	At                    time.Time
 }
@@ -38,7 +43,11 @@ const (
 )
 
 // tell reports that a request changed something of a project: what it has one of, unless the change names a target.
+// It leaves out what is after as it was before.
 func (s *store) tell(ctx context.Context, tx pgx.Tx, request Request, project string, change Change) error {
+	if change.Before != nil && maps.Equal(change.Before, change.After) {
+		return nil
+	}
 	change.Organization, change.Project, change.By, change.At = request.Who.Organization, project, request.By, s.now()
 	change.Target = cmp.Or(change.Target, project)
 	return s.report(ctx, tx, []Change{change})
@@ -46,6 +55,39 @@ func (s *store) tell(ctx context.Context, tx pgx.Tx, request Request, project st
 
 func changeOf(action string, alert *postgres.Alert, before, after Fields) Change {
 	return Change{Action: action, Target: alert.ID, Name: alert.Name, Before: before, After: after}
+}
+
+// alertFields are what the audit shows of a rule.
+func alertFields(rule grouping.AlertRule) Fields {
+	said := Fields{
+		"name": rule.Name, "when": triggers(rule), "levels": strings.Join(rule.Severities.Names(), ", "), "environments": strings.Join(rule.Environments, ", "),
+		"words": strings.Join(rule.Words, " "), "mail_to": strings.Join(slices.Concat(rule.Roles, rule.Members), ", "), "at_most_every": rule.Gap.String(),
+		"muted_until": instant(rule.MutedUntil),
+	}
+	if h := rule.Hours; !h.IsZero() {
+		said["hours"] = Clock(h.From) + " to " + Clock(h.To) + " " + cmp.Or(h.Zone, "UTC")
+		for _, day := range h.Days {
+			said["hours"] += ", " + day.String()
+		}
+	}
+	return said
+}
+
+func triggers(rule grouping.AlertRule) string {
+	var said []string
+	for _, trigger := range rule.Triggers {
+		text := string(trigger)
+		switch trigger {
+		case grouping.OnNew:
+			text += fmt.Sprintf(" from %d", rule.NewFrom)
+		case grouping.OnMany:
+			text += fmt.Sprintf(" %d per %s", rule.Count, SpanName(rule.Per))
+		case grouping.OnUsers:
+			text += fmt.Sprintf(" %d per %s", rule.Users, SpanName(rule.UsersPer))
+		}
+		said = append(said, text)
+	}
+	return strings.Join(said, ", ")
 }
 
 // linesBeyond are the lines of a text that another one lacks.

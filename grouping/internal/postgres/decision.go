@@ -85,6 +85,7 @@ type Change struct {
 	Organization string
 	Group        Group
 	Before       grouping.Status
+	Assignee     grouping.Assignee // before
 	Decision     grouping.Decision
 	By           Author
 }
@@ -98,11 +99,11 @@ func Record(ctx context.Context, tx pgx.Tx, made []*Made, by Author) (changed []
 			return nil, err
 		}
 		for _, d := range m.Decisions {
-			before := m.Group.Status
+			before, assignee := m.Group.Status, m.Group.State.Assignee
 			m.Group.State.Apply(d)
 			m.Group.Version++
 			m.Group.Status = m.Group.State.Status
-			changed = append(changed, Change{m.Organization, m.Group, before, d, by})
+			changed = append(changed, Change{m.Organization, m.Group, before, assignee, d, by})
 		}
 	}
 	return changed, saveDecided(ctx, tx, made)

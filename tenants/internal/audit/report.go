@@ -3,11 +3,12 @@ package audit
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
+	"math/big"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
@@ -21,6 +22,10 @@ type Reports struct{ work *unitofwork.Writer }
 
 // NewReports returns the reports of a writer.
 func NewReports(work *unitofwork.Writer) Reports { return Reports{work} }
+
+// ReportStreams is what names of streams of reports begin with, before the project, a slash
+// and digits, which sort before letters in any collation.
+const ReportStreams = "report/"
 
 // Keep adds a line to the audit in tx, once for each id. It ignores a project
 // that there is not, or that is erased.
@@ -39,9 +44,10 @@ func (r Reports) Keep(ctx context.Context, tx pgx.Tx, report tenants.Report) err
 	if err := r.asMember(ctx, u, by); err != nil {
 		return err
 	}
-	// An erasure takes streams in the order of their names, so it finds this after that of the project.
+	// An erasure takes the project before its reports: this is found, or comes too late.
 	sum := sha256.Sum256([]byte(report.ID))
-	_, err = unitofwork.Change(ctx, u, unitofwork.Stream(report.Organization, "report", hex.EncodeToString(sum[:16])),
+	name := ReportStreams + report.Change.Project + "/" + new(big.Int).SetBytes(sum[:16]).String()
+	_, err = unitofwork.Change(ctx, u, eventstore.Stream{Organization: report.Organization, Name: name},
 		func(c tenants.ReportedChange) ([]tenants.Event, error) { return c.Report(report.Change) })
 	return err
 }

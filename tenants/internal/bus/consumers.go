@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -112,8 +113,8 @@ type FactsConsumer struct {
 	// Deliver queues the deliveries of facts, in
 	// the transaction that moves the positions.
 	Deliver func(ctx context.Context, tx pgx.Tx, facts []tenants.Fact) error
-	// Report keeps a change of another module for the audit. It sets
-	// the role of its transaction itself.
+	// Report keeps a change of errors for the audit. It sets the
+	// role of its transaction itself. Optional.
 	Report func(ctx context.Context, tx pgx.Tx, report tenants.Report) error
 }
 
@@ -125,7 +126,7 @@ var errNotOurs = errors.New("it names no organization, or another than its heade
 func (c FactsConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
 	var facts []tenants.Fact
 	for _, record := range records {
-		if record.Header(contract.HeaderType) == contract.TypeErrorsChangeReported {
+		if c.Report != nil && record.Header(contract.HeaderType) == contract.TypeErrorsChangeReported {
 			if err := c.report(ctx, tx, record); err != nil {
 				return err
 			}
@@ -154,13 +155,19 @@ func (c FactsConsumer) report(ctx context.Context, tx pgx.Tx, record weirbus.Rec
 		Before: of.Before, After: of.After, At: of.At.UTC().Truncate(time.Microsecond),
 	}
 	err := report.Change.Check()
+	if !strings.HasPrefix(of.Action, "error_") {
+		err = fmt.Errorf("%q is not done to errors", of.Action)
+	}
 	if record.Header(contract.HeaderOrganization) != of.Organization || !tenants.IsID(of.Organization) || !tenants.IsID(of.Actor) {
 		err = errNotOurs
 	}
 	if err != nil {
 		return weirbus.PermanentRecord(record, err)
 	}
-	return c.Report(ctx, tx, report)
+	if err := c.Report(ctx, tx, report); err != nil {
+		return err
+	}
+	return pg.AsSystem(ctx, tx) // as the bus expects: it may go on to records of other organizations
 }
 
 func (c FactsConsumer) readFact(record weirbus.Record, name string) (tenants.Fact, error) {

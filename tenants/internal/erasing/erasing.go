@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,9 +31,12 @@ func Tables(withdrawals *bus.Withdrawals) []erasure.Table {
 	return slices.Concat(first, signin.Erasable(), people.Erasable(), keys.Erasable(), notifications.Erasable(), registry.Erasable(), last)
 }
 
-// streamBatch is how many streams one transaction
-// erases: others wait meanwhile to append.
-const streamBatch = 20
+// How many streams one transaction erases: others wait meanwhile to append. Of reports nothing is
+// published.
+const (
+	streamBatch = 20
+	reportBatch = 500
+)
 
 // events erases the events, withdraws what was published
 // of them, and reduces their lines in the audit.
@@ -63,21 +67,55 @@ func events(withdrawals *bus.Withdrawals) erasure.Table {
 // streamsOf lists the next streams to erase.
 // Those of deletions stay: they hold only ids.
 func streamsOf(ctx context.Context, tx pgx.Tx, of erasure.Deletion, behind string) ([]string, error) {
-	if of.Project == "" {
-		return eventstorepg.StreamsTx(ctx, tx, of.Organization, behind, bus.DeletionStreams, streamBatch)
+	if of.Project != "" {
+		return streamsOfProject(ctx, tx, of, behind)
 	}
-	rows, err := tx.Query(ctx, `SELECT stream FROM events WHERE organization = $1 AND version = 1 AND stream COLLATE "C" > $3
-			AND (name = ANY($5) AND data->>'project' = $2 OR stream = 'project/' || $2) AND name <> 'erased'
-		ORDER BY stream COLLATE "C" LIMIT $4`, of.Organization, of.Project, behind, streamBatch,
-		[]string{tenants.EventName(tenants.APIKeyIssued{}), tenants.EventName(tenants.ChangeReported{})})
+	streams, err := eventstorepg.StreamsTx(ctx, tx, of.Organization, behind, bus.DeletionStreams, streamBatch)
+	if err != nil || len(streams) == 0 || !isReport(streams[0]) {
+		return streams, err
+	}
+	streams, err = eventstorepg.StreamsTx(ctx, tx, of.Organization, behind, bus.DeletionStreams, reportBatch)
+	if end := slices.IndexFunc(streams, func(name string) bool { return !isReport(name) }); end > 0 {
+		streams = streams[:end]
+	}
+	return streams, err
+}
+
+func isReport(stream string) bool { return strings.HasPrefix(stream, audit.ReportStreams) }
+
+// Streams of a project: of its keys, which are before it by name, and of its reports.
+const (
+	listKeysAndProject = `SELECT stream FROM events WHERE organization = $1 AND version = 1 AND stream > $3 AND stream <= 'project/' || $2
+		AND (name = $5 AND data->>'project' = $2 OR stream = 'project/' || $2) AND name <> 'erased' ORDER BY stream LIMIT $4`
+	listReports = `SELECT stream FROM events WHERE organization = $1 AND stream > $3 AND stream < $2 || 'a'
+		AND name <> 'erased' ORDER BY stream LIMIT $4`
+)
+
+func streamsOfProject(ctx context.Context, tx pgx.Tx, of erasure.Deletion, behind string) (streams []string, err error) {
+	reports := audit.ReportStreams + of.Project + "/"
+	if !isReport(behind) {
+		streams, err = list(ctx, tx, listKeysAndProject, of.Organization, of.Project, behind, streamBatch, tenants.EventName(tenants.APIKeyIssued{}))
+		behind = reports
+	}
+	if err != nil || len(streams) > 0 {
+		return streams, err
+	}
+	return list(ctx, tx, listReports, of.Organization, reports, behind, reportBatch)
+}
+
+func list(ctx context.Context, tx pgx.Tx, query string, args ...any) ([]string, error) {
+	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
-		return nil, fmt.Errorf("cannot list the streams of %v: %w", of, err)
+		return nil, fmt.Errorf("cannot list the streams of a project of %q: %w", args[0], err)
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 func eraseStreams(ctx context.Context, tx pgx.Tx, withdrawals *bus.Withdrawals, of erasure.Deletion, streams []string) (int64, error) {
 	for _, name := range streams {
+		if isReport(name) {
+			continue
+		}
 		if err := withdrawals.Withdraw(ctx, tx, eventstore.Stream{Organization: of.Organization, Name: name}); err != nil {
 			return 0, err
 		}
