@@ -486,7 +486,7 @@ func TestSearchesOfRemovedMembers(t *testing.T) {
 	}
 	value, _ := json.Marshal(contract.MemberRemoved{Organization: "org_1", Member: "mem_1"})
 	removed := weirbus.Record{Value: value, Headers: []weirbus.Header{{Key: contract.HeaderType, Value: []byte(contract.TypeMemberRemoved)}}}
-	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error { return bus.ConsumeTenants(t.Context(), tx, []weirbus.Record{removed, {}}) })
+	err := pg.InTxAsSystem(t.Context(), r.pool, func(tx pgx.Tx) error { return bus.ConsumeTenants(t.Context(), tx, []weirbus.Record{removed, {}}) })
 	testenv.Must(t, err)
 	if found, err := r.service.List(t.Context(), owner, postgres.SearchFilter{Limit: 10}); err != nil || len(found) != 1 || found[0].ID != ours.ID {
 		t.Errorf("the removed member sees %+v, %v", found, err)
