@@ -217,7 +217,7 @@ func (a *App) buildNotifications() error {
 		}
 		consumed, err := a.base.NewConsumer(consumer.Config{
 			Group: group, Topic: topic, MaxRecords: records,
-			AcceptLost: true, // facts expire: whoever never read them lacks the old ones, also in the audit
+			AcceptLost: true, // facts expire: one that was never read is also missing in the audit
 			Handle:     facts.Consume,
 			Committed:  func([]sharedbus.Record) { a.notices.sender.Wake() },
 		})

@@ -157,7 +157,7 @@ func (s records) fetch(c *call, request kmsg.Request) (kmsg.Response, error) {
 	}
 }
 
-// mayBeEnough reports whether a read may be enough. Whoever lets records gather
+// mayBeEnough reports whether a read may be enough. A consumer that lets records gather
 // waits through many of them: each time all would be read again.
 func (f *fetch) mayBeEnough() bool {
 	bytes := int64(0)
