@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 )
 
@@ -33,6 +34,8 @@ func (e ChangeReported) Check() error {
 // id is the same each time it is sent.
 type Report struct {
 	ID, Organization, Actor, Request string
+	Address                          netip.Addr
+	Client                           string
 	Change                           ChangeReported
 }
 

@@ -12,6 +12,8 @@ type ChangeReported struct {
 	Target       ReportedTarget    `json:"target"`
 	Actor        string            `json:"actor"`             // id of the member or API key
 	Request      string            `json:"request,omitempty"` // its id
+	Address      string            `json:"address,omitempty"` // where it came from
+	Client       string            `json:"client,omitempty"`  // its User-Agent, at most MaxClient bytes
 	Before       map[string]string `json:"before,omitempty"`  // of what has changed, by words that people read
 	After        map[string]string `json:"after,omitempty"`
 	At           time.Time         `json:"at"`

@@ -153,7 +153,7 @@ func samples() map[string]any {
 			Addressed: contract.Addressed{MailTo: &contract.MailTo{Members: []string{"mem_1"}}, Path: "/console/errors?project=prj_1"}},
 		contract.TypeErrorsChangeReported: &contract.ChangeReported{Organization: "org_1", Project: "prj_1", Action: "error_alert.changed",
 			Target: contract.ReportedTarget{Kind: "error_alert", ID: "alr_1", Name: "Shop"}, Actor: "mem_1", Request: "req_1",
-			Before: map[string]string{"when": "new from 2"}, After: map[string]string{"when": "new from 3", "levels": "error"}, At: at},
+			Address: "192.0.2.7", Client: "curl/8.5.0", Before: map[string]string{"when": "new from 2"}, After: map[string]string{"when": "new from 3", "levels": "error"}, At: at},
 		contract.TypeKeyUsed: &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 40, Rejected: 2,
 			FirstAcceptedAt: &at, LastUsedAt: at, Address: "192.0.2.7", Client: "curl/8.5.0"},
 		contract.TypeKeyUsed + ".read": &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Read: 12,

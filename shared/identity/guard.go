@@ -202,9 +202,10 @@ func (g *Guard) tooManyTries(tried fairshare.Result) error {
 	return httpapi.RateLimited(tried, "address without a valid credential")
 }
 
-func (g *Guard) network(r *http.Request) netip.Prefix {
-	return httpapi.ClientNetwork(httpapi.ClientAddress(r, g.proxies))
-}
+// ClientAddress returns where a request comes from.
+func (g *Guard) ClientAddress(r *http.Request) netip.Addr { return httpapi.ClientAddress(r, g.proxies) }
+
+func (g *Guard) network(r *http.Request) netip.Prefix { return httpapi.ClientNetwork(g.ClientAddress(r)) }
 
 // enter counts a request of who, once for each request however many
 // guards it passes, and calls permit.

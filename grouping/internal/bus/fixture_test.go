@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 var member = identity.Principal{Organization: "acme", ID: "mem_1"}
 
 func (w *world) request() groups.Request {
-	return groups.Request{Who: member, By: postgres.Author{ID: member.ID}}
+	return groups.Request{Who: member, By: postgres.Author{ID: member.ID, Address: "192.0.2.7", Client: "curl/8.5.0"}}
 }
 
 // accept is a record of entries that was accepted at a time.

@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/outbox"
 )
 
@@ -30,7 +31,8 @@ func Report(ctx context.Context, tx pgx.Tx, changes []groups.Change) error {
 		}
 		body, err := json.Marshal(contract.ChangeReported{
 			Organization: c.Organization, Project: c.Project, Action: c.Action, Target: contract.ReportedTarget{Kind: kind, ID: c.Target, Name: c.Name},
-			Actor: c.By.ID, Request: c.By.Request, Before: known(c.Before), After: known(c.After), At: c.At,
+			Actor: c.By.ID, Request: c.By.Request, Address: c.By.Address,
+			Client: httpapi.ClipUserAgent(c.By.Client, contract.MaxClient), Before: known(c.Before), After: known(c.After), At: c.At,
 		})
 		if err != nil {
 			panic("BUG: cannot encode an event: " + err.Error())

@@ -123,7 +123,8 @@ func TestChangesAreReported(t *testing.T) {
 			}
 			continue
 		}
-		if len(got) != 1 || got[0].Action != c.action || got[0].Actor != "mem_1" || got[0].Organization != "acme" || got[0].Project != "shop" ||
+		if len(got) != 1 || got[0].Action != c.action || got[0].Actor != "mem_1" ||
+			got[0].Address != "192.0.2.7" || got[0].Client != "curl/8.5.0" || got[0].Organization != "acme" || got[0].Project != "shop" ||
 			c.target != "" && (got[0].Target.ID != c.target || got[0].Target.Name != "") || !got[0].At.Equal(w.now) {
 			t.Errorf("%s: reported %+v", c.name, got)
 			continue

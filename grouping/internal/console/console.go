@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
-	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/idempotency"
 	"github.com/weirlog/weir/shared/identity"
@@ -37,13 +36,14 @@ type Config struct {
 type console struct {
 	pages     *ui.Pages
 	directory *identity.Directory
+	guard     *identity.Guard
 	clock     func() time.Time
 }
 
 // Mount adds the pages to router.
 func Mount(router chi.Router, config Config) {
 	pages := ui.NewPages(ui.Errors, templates).Following(config.Directory)
-	c := &console{pages, config.Directory, config.Clock}
+	c := &console{pages, config.Directory, config.Guard, config.Clock}
 	pages.Mount(router, config.Guard, func(r chi.Router) {
 		(&groupPages{c, config.Service}).mount(r)
 		(&alertPages{c, config.Service.Alerts}).mount(r)
@@ -69,7 +69,8 @@ func (c *console) changes(handle func(w http.ResponseWriter, r *http.Request, re
 		if err := ui.ReadForm(w, r); err != nil {
 			return err
 		}
-		request := groups.Request{Who: who, By: postgres.Author{ID: who.Member, Name: who.Name, Request: httpapi.RequestID(r.Context())}}
+		request := groups.Request{Who: who, By: groups.AuthorOf(r, c.guard)}
+		request.By.ID, request.By.Name = who.Member, who.Name
 		if r.PostForm.Get("key") != "" {
 			request.Key = r.PostForm.Encode()
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 )
 
 // A Change is what somebody changed of a project, as the audit shows it.
@@ -24,6 +27,14 @@ type Change struct {
 	First                 string // of many groups: tells it from others of the project at once; empty: it is not about many
 	Before, After         Fields
 	At                    time.Time
+}
+
+// AuthorOf is the author of a request, whom its caller names.
+func AuthorOf(r *http.Request, guard *identity.Guard) postgres.Author {
+	return postgres.Author{
+		Request: httpapi.RequestID(r.Context()), Address: httpapi.AddressText(guard.ClientAddress(r)),
+		Client: r.UserAgent(),
+	}
 }
 
 // Fields are what has changed, by words that people read.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
-	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -20,6 +19,7 @@ import (
 // access lets callers do what they may, and
 // answers with what comes of it.
 type access struct {
+	guard    *identity.Guard
 	projects *identity.Directory
 	groups   *groups.Groups
 }
@@ -104,8 +104,9 @@ func (a *access) changes(fn handler) func(http.ResponseWriter, *http.Request) er
 		if err != nil {
 			return err
 		}
-		request := groups.Request{Who: who, By: postgres.Author{ID: who.ID, Request: httpapi.RequestID(r.Context())}, Key: key}
-		return a.answer(&call{w: w, r: r, who: who, request: request}, fn)
+		by := groups.AuthorOf(r, a.guard)
+		by.ID = who.ID
+		return a.answer(&call{w: w, r: r, who: who, request: groups.Request{Who: who, By: by, Key: key}}, fn)
 	}
 }
 

@@ -22,7 +22,7 @@ type API struct {
 // Mount adds the routes.
 func (a *API) Mount(router chi.Router) {
 	httpapi.Describe(router, module.Name, OpenAPI())
-	for _, operation := range operations(a.Service, a.Projects) {
+	for _, operation := range operations(a.Service, a.Projects, a.Guard) {
 		operation.Mount(router.With(a.Guard.RequireAPIKey()))
 	}
 }
@@ -40,10 +40,10 @@ var module = openapi.Module{
 }
 
 // OpenAPI describes the routes.
-func OpenAPI() []byte { return module.Document(operations(&groups.Service{}, nil)) }
+func OpenAPI() []byte { return module.Document(operations(&groups.Service{}, nil, nil)) }
 
-func operations(s *groups.Service, projects *identity.Directory) []openapi.Operation {
-	a := &access{projects, s.Groups}
+func operations(s *groups.Service, projects *identity.Directory, guard *identity.Guard) []openapi.Operation {
+	a := &access{guard, projects, s.Groups}
 	return slices.Concat(
 		decisionOperations(a, s.Decisions), mergeOperations(a, s.Merges), sourceMapOperations(a, s.SourceMaps), countOperations(a, s.Groups),
 		settingOperations(a, s.Settings), ruleOperations(a, s.Rules), alertOperations(a, s.Alerts), ownerOperations(a, s.Owners),

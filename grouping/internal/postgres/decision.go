@@ -37,6 +37,8 @@ type Author struct {
 	ID      string // of the member or key; empty: Weir
 	Name    string // of the member; empty: unknown
 	Request string // id of the request
+
+	Address, Client string // where the request came from, for the audit: they are not kept here
 }
 
 func (a Author) metadata() eventstore.Metadata {

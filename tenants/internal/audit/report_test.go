@@ -46,11 +46,11 @@ func TestReports(t *testing.T) {
 	}
 	change := contract.ChangeReported{
 		Organization: "org_a", Project: "prj_x", Action: "error_rules.set", Target: contract.ReportedTarget{Kind: "project", ID: "prj_x"}, Actor: "mem_a",
-		Request: "req_1", Before: map[string]string{"version": "3"}, After: map[string]string{"version": "4", "added": "scrub email"},
+		Request: "req_1", Address: "192.0.2.7", Client: "curl/8.5.0", Before: map[string]string{"version": "3"}, After: map[string]string{"version": "4", "added": "scrub email"},
 		At: tenantstest.Noon.Add(time.Minute + 123),
 	}
 	byKey, unknown, foreign, bad, feigned := change, change, change, change, change
-	byKey.Actor, byKey.Action = "key_x", "error_group.resolved"
+	byKey.Actor, byKey.Action, byKey.Address = "key_x", "error_group.resolved", "nowhere"
 	unknown.Project = "prj_none"
 	foreign.Organization = "org_b"
 	bad.Action, feigned.Action = "no action", "member.removed"
@@ -69,10 +69,10 @@ func TestReports(t *testing.T) {
 	testenv.Must(t, err)
 	var got []string
 	for _, l := range lines {
-		got = append(got, strings.Join([]string{l.Action, string(l.Origin.Kind), l.ActorName, string(l.Origin.Role), l.Origin.Request, l.Before, l.After}, " "))
+		got = append(got, strings.Join([]string{l.Action, string(l.Origin.Kind), l.ActorName, string(l.Origin.Role), l.Origin.Address, l.Origin.Client, l.Origin.Request, l.Before, l.After}, " "))
 	}
-	want := `error_group.resolved api_key deploy  req_1 {"version":"3"} {"added":"scrub email","version":"4"}
-error_rules.set member  admin req_1 {"version":"3"} {"added":"scrub email","version":"4"}`
+	want := `error_group.resolved api_key deploy   curl/8.5.0 req_1 {"version":"3"} {"added":"scrub email","version":"4"}
+error_rules.set member  admin 192.0.2.7 curl/8.5.0 req_1 {"version":"3"} {"added":"scrub email","version":"4"}`
 	if strings.Join(got[:min(2, len(got))], "\n") != want {
 		t.Errorf("the audit has\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -149,7 +150,8 @@ func (c FactsConsumer) report(ctx context.Context, tx pgx.Tx, record weirbus.Rec
 	if err := read(record, &of); err != nil {
 		return err
 	}
-	report := tenants.Report{ID: record.Header(contract.HeaderID), Organization: of.Organization, Actor: of.Actor, Request: of.Request}
+	report := tenants.Report{ID: record.Header(contract.HeaderID), Organization: of.Organization, Actor: of.Actor, Request: of.Request, Client: of.Client}
+	report.Address, _ = netip.ParseAddr(of.Address) // none is unknown
 	report.Change = tenants.ChangeReported{
 		Project: of.Project, Action: of.Action, TargetKind: of.Target.Kind, Target: of.Target.ID, TargetName: of.Target.Name,
 		Before: of.Before, After: of.After, At: of.At.UTC().Truncate(time.Microsecond),
