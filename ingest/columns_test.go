@@ -120,7 +120,7 @@ func FuzzParseColumns(f *testing.F) {
 		}
 		counter, of := count.NewCounter(), ingest.Candidate{}
 		of.Entries[ingest.SeverityInfo] = int64(entries)
-		if rows, known := count.Search.Select(&columns, entries); known {
+		if rows, known := count.Select(&columns, entries); known {
 			counter.AddColumns(&of, &columns, rows)
 		}
 	})

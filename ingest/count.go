@@ -176,7 +176,7 @@ func (c *Count) Columns(of *Columns) (numbers []int, known bool) {
 	for _, field := range c.By {
 		paths = append(paths, field.columns()...)
 	}
-	if conditions := c.Search.conditions(); len(conditions) > 0 {
+	if conditions := conditionsOf(&c.Search); len(conditions) > 0 {
 		paths = append(append(paths, levelColumn), columnsOf(conditions)...)
 	}
 	return of.needed(paths)

@@ -76,7 +76,7 @@ func readColumns(t *testing.T, count *ingest.Count, block ingest.Block) (columns
 		testenv.Must(t, columns.Read(i, parts[i+1], len(block.List)))
 	}
 	if known {
-		rows, known = count.Search.Select(&columns, len(block.List))
+		rows, known = count.Select(&columns, len(block.List))
 	}
 	return columns, rows, known
 }

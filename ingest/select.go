@@ -7,18 +7,18 @@ import (
 )
 
 // Select reports which entries of a block match, whatever their times, by
-// the columns that Count.Columns names; nil: all do; false: these can't tell.
-func (s *Search) Select(c *Columns, entries int) (rows []bool, known bool) {
-	conditions := s.conditions()
+// the columns that Columns names; nil: all do; false: these can't tell.
+func (c *Count) Select(of *Columns, entries int) (rows []bool, known bool) {
+	conditions := conditionsOf(&c.Search)
 	if len(conditions) == 0 {
 		return nil, true
 	}
 	rows = make([]bool, entries)
-	return rows, conditions.mark(c, rows)
+	return rows, conditions.mark(of, rows)
 }
 
-// conditions are what the search asks of entries besides their times.
-func (s *Search) conditions() (all all) {
+// conditionsOf are what a search asks of entries besides their times.
+func conditionsOf(s *Search) (all all) {
 	if s.Levels != 0 {
 		all = append(all, levels(s.Levels))
 	}

@@ -206,7 +206,7 @@ func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ing
 		}
 	}
 	if known {
-		rows, known = count.Search.Select(&columns, int(entries))
+		rows, known = count.Select(&columns, int(entries))
 	}
 	return columns, rows, known, nil
 }
