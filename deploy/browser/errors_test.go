@@ -91,8 +91,8 @@ func TestErrorsStory(t *testing.T) {
 		b.open("/console/errors")
 	})
 
-	for _, line := range []string{"Error group assigned: " + title, "Error group resolved: " + title, "Error group ignored: " + title,
-		"Error group merged: " + title, "Error group split", "Error rules set", `added: same "Trouble at the till" type:*Error`} {
+	for _, line := range []string{"Error group assigned", "Error group resolved", "Error group ignored", "Error group merged", "Error group split",
+		"Error rules set", `added: same "Trouble at the till" type:*Error`} {
 		b.repeat(line, func() { b.open("/console/settings/audit") })
 	}
 	b.check("errors in the audit")
