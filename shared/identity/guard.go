@@ -205,7 +205,9 @@ func (g *Guard) tooManyTries(tried fairshare.Result) error {
 // ClientAddress returns where a request comes from.
 func (g *Guard) ClientAddress(r *http.Request) netip.Addr { return httpapi.ClientAddress(r, g.proxies) }
 
-func (g *Guard) network(r *http.Request) netip.Prefix { return httpapi.ClientNetwork(g.ClientAddress(r)) }
+func (g *Guard) network(r *http.Request) netip.Prefix {
+	return httpapi.ClientNetwork(g.ClientAddress(r))
+}
 
 // enter counts a request of who, once for each request however many
 // guards it passes, and calls permit.

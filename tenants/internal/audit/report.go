@@ -31,7 +31,8 @@ const ReportStreams = "report/"
 // that there is not, or that is erased.
 func (r Reports) Keep(ctx context.Context, tx pgx.Tx, report tenants.Report) error {
 	by := unitofwork.Request{
-		Caller: tenants.Caller{ID: report.Actor, Organization: report.Organization}, Kind: tenants.KindOf(report.Actor), ID: report.Request, Address: report.Address, Client: report.Client,
+		Caller: tenants.Caller{ID: report.Actor, Organization: report.Organization}, Kind: tenants.KindOf(report.Actor),
+		ID: report.Request, Address: report.Address, Client: report.Client,
 	}
 	u, err := r.work.Join(ctx, tx, report.Organization, by)
 	if err != nil {
