@@ -127,16 +127,22 @@ func (p phrase) needle() (longest needle) {
 func (p phrase) in(text []byte) (found bool) {
 	begun := uint64(0)
 	eachWord(text, func(word []byte) bool {
-		begun = begun<<1 | 1
-		for i := range p {
-			if begun&(1<<i) != 0 && !p[i].fits(word) {
-				begun &^= 1 << i
-			}
-		}
+		begun = p.advance(begun, word)
 		found = begun&(1<<(len(p)-1)) != 0
 		return !found
 	})
 	return found
+}
+
+// advance is begun behind a further word.
+func (p phrase) advance(begun uint64, word []byte) uint64 {
+	begun = begun<<1 | 1
+	for i := range p {
+		if begun&(1<<i) != 0 && !p[i].fits(word) {
+			begun &^= 1 << i
+		}
+	}
+	return begun
 }
 
 func (p phrase) mayMatch(header *Header) bool {

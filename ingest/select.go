@@ -142,7 +142,7 @@ func (p phrase) mark(c *Columns, rows []bool) (known bool) {
 func (c *Columns) inVariables(p phrase) (words uint64) {
 	for i := range p {
 		_, listed := slices.BinarySearch(c.variables, p[i].text)
-		if c.anyWord || listed || !p[i].whole() || mayBeVariable([]byte(p[i].text)) {
+		if c.anyWord || listed || !p[i].isPlain() {
 			words |= 1 << i
 		}
 	}
@@ -168,12 +168,8 @@ func mayBeVariable(word []byte) bool {
 func (p phrase) inMask(mask []byte, variable uint64) (found, maybe bool) {
 	sure, may, last := uint64(0), uint64(0), uint64(1)<<(len(p)-1)
 	next := func(word []byte) bool {
-		sure, may = sure<<1|1, may<<1|1
-		for i := range p {
-			if may&(1<<i) != 0 && !p[i].fits(word) {
-				sure, may = sure&^(1<<i), may&^(1<<i)
-			}
-		}
+		may = p.advance(may, word)
+		sure = (sure<<1 | 1) & may // what is sure may be
 		found, maybe = sure&last != 0, maybe || may&last != 0
 		return !found
 	}
@@ -204,8 +200,10 @@ func inVariable(may, variable uint64, words int) (behind uint64) {
 
 // isPlain reports whether masks of messages may tell where the phrase is.
 func (p phrase) isPlain() bool {
-	return !slices.ContainsFunc(p, func(word pattern) bool { return !word.whole() || mayBeVariable([]byte(word.text)) })
+	return !slices.ContainsFunc(p, func(word pattern) bool { return !word.isPlain() })
 }
+
+func (p pattern) isPlain() bool { return p.whole() && !mayBeVariable([]byte(p.text)) }
 
 // columnsOf returns the paths of the columns that a condition needs.
 func columnsOf(root condition) (paths []jsonPath) {

@@ -31,7 +31,7 @@ func TestFrames(t *testing.T) {
 		`File "/usr/lib/python3.11/site-packages/requests/api.py", line 3, in get`:              {Python, Frame{"", "get", "/usr/lib/python3.11/site-packages/requests/api.py", 3, 0, false, 0, "", nil, 0}},
 		"main.(*T).Method(0xc000010000, {0x1, 0x2}, ...)":                                       {Go, Frame{"main", "(*T).Method", "", 0, 0, true, 0, "", nil, 0}},
 		"github.com/a/b.F[...](...)\t/go/pkg/mod/github.com/a/b@v1.2.3/f.go:12 +0x1d":           {Go, Frame{"github.com/a/b", "F[...]", "/go/pkg/mod/github.com/a/b@v1.2.3/f.go", 12, 0, false, 0, "", nil, 0}},
-		"main.load(...)\t/root/go/pkg/mod/github.com/acme/tool@v1.2.3/main.go:12 +0x1d":         {Go, Frame{"main", "load", "/root/go/pkg/mod/github.com/acme/tool@v1.2.3/main.go", 12, 0, true, 0, "", nil, 0}},
+		"main.load(...)\t/go/pkg/mod/github.com/acme/tool@v1.2.3/main.go:12 +0x1d":              {Go, Frame{"main", "load", "/go/pkg/mod/github.com/acme/tool@v1.2.3/main.go", 12, 0, true, 0, "", nil, 0}},
 		"net/http.(*conn).serve(0x1, {0x2, 0x3})":                                               {Go, Frame{"net/http", "(*conn).serve", "", 0, 0, false, 0, "", nil, 0}},
 		"/a/b.rb:13:in `block (2 levels) in func'":                                              {Ruby, Frame{"", "block (2 levels) in func", "/a/b.rb", 13, 0, true, 0, "", nil, 0}},
 		"\tfrom /a/b.rb:13:in 'Klass#func'":                                                     {Ruby, Frame{"", "Klass#func", "/a/b.rb", 13, 0, true, 0, "", nil, 0}},

@@ -4,7 +4,7 @@ import "time"
 
 // ChangeReported is a fact for the audit: a person or a program changed what
 // another module than tenants keeps. It is on that module's topic; webhooks
-// get none. A text of before and after has hardly more than 4 KB.
+// get none. A text in Before or After has hardly more than 4 KB.
 type ChangeReported struct {
 	Organization string            `json:"organization"`
 	Project      string            `json:"project"`
