@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,24 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
 )
+
+// A process at rest collects garbage sooner than under load.
+func TestCollectionFollowsLoad(t *testing.T) {
+	percent := debug.SetGCPercent(percentUnderLoad)
+	t.Cleanup(func() { debug.SetGCPercent(percent) })
+	var c collector
+	for i, step := range []struct {
+		allocated uint64
+		want      int
+	}{{restBytes, percentUnderLoad}, {restBytes + 1, percentAtRest}, {restBytes + 2, percentAtRest}, {3 * restBytes, percentUnderLoad}} {
+		c.follow(step.allocated)
+		got := debug.SetGCPercent(percentUnderLoad)
+		debug.SetGCPercent(got)
+		if got != step.want {
+			t.Errorf("step %d: %d percent, want %d", i, got, step.want)
+		}
+	}
+}
 
 func TestAnEndIsOneLine(t *testing.T) {
 	tried := errors.New("failed to connect to `user=u`:\n\t127.0.0.1:1: refused\n\t[::1]:1: refused; Start PostgreSQL.")

@@ -31,7 +31,7 @@ func NewLive(path string, query url.Values) Live {
 // element, and a string for each text.
 func (p *Pages) Nodes(page, name string, data any) ([]byte, error) {
 	var rendered bytes.Buffer
-	if err := p.templates[page].ExecuteTemplate(&rendered, name, data); err != nil {
+	if err := p.templates[page]().ExecuteTemplate(&rendered, name, data); err != nil {
 		return nil, fmt.Errorf("cannot render %q of page %q: %w", name, page, err)
 	}
 	nodes, err := html.ParseFragment(&rendered, &html.Node{Type: html.ElementNode, Data: "template", DataAtom: atom.Template})

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/go-chi/chi/v5"
 
@@ -35,7 +36,7 @@ type Link struct {
 // Pages are the pages of one module. Safe for concurrent use.
 type Pages struct {
 	section   Section
-	templates map[string]*template.Template // by the file's name without .html; bounded by the files
+	templates map[string]func() *template.Template // by the file's name without .html; bounded by the files
 	named     func(ctx context.Context, organization string) string
 
 	projectNamed func(organization, project string) string // "": the organization has no such project
@@ -60,20 +61,27 @@ func (p *Pages) Following(directory *identity.Directory) *Pages {
 	return p
 }
 
-// NewPages reads a module's templates, templates/*.html in files: each defines
-// "content", whose dot is the View. It panics for an invalid template.
+// layout is what all pages share. It is never executed, so that it can be
+// cloned.
+var layout = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(functions()).ParseFS(shell, "templates/*.html"))
+})
+
+// NewPages names a module's templates, templates/*.html in files: each
+// defines "content", whose dot is the View. A page is parsed when it is
+// first shown: all of them take 10 MB. An invalid one panics then.
 func NewPages(section Section, files fs.FS) *Pages {
-	base := template.Must(template.New("").Funcs(functions()).ParseFS(shell, "templates/*.html"))
-	pages := &Pages{section: section, templates: map[string]*template.Template{}}
+	pages := &Pages{section: section, templates: map[string]func() *template.Template{}}
 	names, err := fs.Glob(files, "templates/*.html")
 	if err != nil || len(names) == 0 {
 		panic(fmt.Sprintf("BUG: there are no templates: %v", err))
 	}
 	for _, name := range names {
-		page := template.Must(template.Must(base.Clone()).ParseFS(files, name))
-		pages.templates[strings.TrimSuffix(path.Base(name), ".html")] = page
+		pages.templates[strings.TrimSuffix(path.Base(name), ".html")] = sync.OnceValue(func() *template.Template {
+			return template.Must(template.Must(layout().Clone()).ParseFS(files, name))
+		})
 	}
-	pages.templates[problemPage] = base
+	pages.templates[problemPage] = sync.OnceValue(func() *template.Template { return template.Must(layout().Clone()) })
 	return pages
 }
 
@@ -121,7 +129,7 @@ func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page s
 			data.Organization = "" // an id tells nothing
 		}
 	}
-	if err := p.templates[page].ExecuteTemplate(&rendered, "layout", data); err != nil {
+	if err := p.templates[page]().ExecuteTemplate(&rendered, "layout", data); err != nil {
 		panic(fmt.Sprintf("BUG: cannot render page %q: %v", page, err))
 	}
 	writeHTML(w, status, rendered.Bytes())
@@ -130,7 +138,7 @@ func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page s
 // WritePart answers with the content of a page alone: a part of another module's page.
 func (p *Pages) WritePart(w http.ResponseWriter, page string, data any) {
 	var rendered bytes.Buffer
-	if err := p.templates[page].ExecuteTemplate(&rendered, "content", View{Data: data}); err != nil {
+	if err := p.templates[page]().ExecuteTemplate(&rendered, "content", View{Data: data}); err != nil {
 		panic(fmt.Sprintf("BUG: cannot render part %q: %v", page, err))
 	}
 	writeHTML(w, http.StatusOK, rendered.Bytes())
