@@ -11,6 +11,10 @@ import (
 // ones, and Go collects at least every two minutes.
 type Packer struct{ encoders sync.Pool }
 
+// window is how far back a packer looks for what repeats, in bytes: most
+// texts are smaller. By default, each encoder would hold 8 MB.
+const window = 1 << 20
+
 // NewPacker returns a packer of the fastest level, unless an option says otherwise.
 func NewPacker(options ...zstd.EOption) *Packer {
 	p := &Packer{}
@@ -32,7 +36,9 @@ func New(maxUnpacked uint64) *Codec {
 }
 
 func newEncoder(options []zstd.EOption) *zstd.Encoder {
-	encoder, err := zstd.NewWriter(nil, append([]zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)}, options...)...)
+	encoder, err := zstd.NewWriter(nil, append([]zstd.EOption{
+		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true),
+	}, options...)...)
 	if err != nil {
 		panic("BUG: cannot make an encoder: " + err.Error())
 	}

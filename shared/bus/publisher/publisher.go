@@ -154,7 +154,7 @@ func newCodec(cfg Config) (*compression.Packer, error) {
 	case Uncompressed:
 		return nil, nil
 	case Zstd, ZstdSmall:
-		return compression.NewPacker(zstd.WithWindowSize(compressionWindow), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false)), nil
+		return compression.NewPacker(zstd.WithWindowSize(compressionWindow), zstd.WithEncoderCRC(false)), nil
 	}
 	return nil, fmt.Errorf("cannot make a publisher: unknown compression %q", cfg.Compression)
 }

@@ -33,7 +33,7 @@ type scale struct {
 }
 
 var (
-	full  = scale{24, 16, 3, 5 * time.Second, 10 * time.Second, 10 * time.Second}
+	full  = scale{24, 16, 3, 5 * time.Second, 10 * time.Second, 20 * time.Second}
 	short = scale{2, 2, 1, 100 * time.Millisecond, 500 * time.Millisecond, 100 * time.Millisecond}
 )
 
