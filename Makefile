@@ -124,7 +124,7 @@ down: $(filter bin/docker-compose,$(COMPOSE)) ## stop what make up has started; 
 	$(COMPOSE) $(COMPOSE_FILES) down $(ARGS)
 
 # The test runs make up itself, as the page says: a project with secrets of its own. An earlier one keeps its volumes; only its port
-# conflicts.
+# conflicts. After a failure, Kafka prints what its threads wait for: it has been found not to listen after two minutes.
 test-compose: export COMPOSE_PROJECT_NAME = weir-test
 test-compose: export WEIR_SECRETS = $(CURDIR)/bin/test-compose/secrets
 test-compose: export COMPOSE_FILES = -f deploy/compose/compose.yaml -f deploy/compose/scenario.yaml
@@ -133,7 +133,7 @@ test-compose: export LOADED =
 COMPOSED ?= ^TestComposed$$
 test-compose: load-images $(filter bin/docker-compose,$(COMPOSE)) ## make up, the end-to-end scenario, every runbook, make down; COMPOSED=TestComposed also stops a service until it is an alert
 	WEIR_BASE_URL=https://localhost:8443/v1 $(GO) test $(TESTFLAGS) -tags=composed -run='$(COMPOSED)' -v ./deploy/e2e; code=$$?; \
-		[ $$code = 0 ] || $(COMPOSE) $(COMPOSE_FILES) logs --tail=30; \
+		[ $$code = 0 ] || { $(COMPOSE) $(COMPOSE_FILES) kill --signal=QUIT kafka; sleep 1; $(COMPOSE) $(COMPOSE_FILES) logs --tail=60; }; \
 		$(MAKE) --no-print-directory down ARGS=--volumes && exit $$code
 
 # As for tests, below; with a limit of the memory, which would otherwise be 3 GB and more.
