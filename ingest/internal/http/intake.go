@@ -34,7 +34,7 @@ type Intake struct {
 	Ready           func() error // nil once requests can be judged
 	Metrics         *Metrics
 
-	parsers, normalizers, otlpParsers, translators sync.Pool
+	parsers, normalizers, recordParsers, translators sync.Pool
 }
 
 // A request is one request in the intake.
@@ -49,7 +49,7 @@ type request struct {
 	changes   *ingest.Changes  // of a lenient request
 	wasted    int64            // bytes received with nothing accepted
 
-	otlp *otlpRequest // nil: entries of ours
+	translated *translated // nil: entries of ours
 	outcomeFacts
 }
 
@@ -76,7 +76,7 @@ func (in *Intake) take(q *request) error {
 }
 
 func (q *request) serve() error {
-	key, unreadable := identity.APIKeyOf(q.r.Header)
+	key, unreadable := q.apiKey()
 	var refused error
 	if key != "" {
 		refused = q.authenticate(key)
@@ -84,7 +84,7 @@ func (q *request) serve() error {
 	if unreadable == nil {
 		unreadable = q.readHeaders()
 	}
-	if key == "" && unreadable == nil && q.otlp == nil && q.r.ContentLength != 0 {
+	if key == "" && unreadable == nil && q.translated == nil && q.r.ContentLength != 0 {
 		return q.serveKeyInBody()
 	}
 	if key == "" {
@@ -93,9 +93,16 @@ func (q *request) serve() error {
 	return q.serveKey(refused, unreadable)
 }
 
+func (q *request) apiKey() (string, error) {
+	if q.translated != nil {
+		return q.translated.apiKey(q.r)
+	}
+	return identity.APIKeyOf(q.r.Header)
+}
+
 func (q *request) readHeaders() (err error) {
-	if q.otlp != nil {
-		q.options, err = q.otlp.readHeaders(q.r.Header)
+	if q.translated != nil {
+		q.options, err = q.translated.readHeaders(q.r.Header)
 	} else {
 		q.options, err = readHeaders(q.r.Header, requestOptions{strict: q.in.Strict, lenient: q.caller.Lenient || q.caller.FromPage()})
 	}
@@ -122,8 +129,8 @@ func (q *request) serveKey(refused, unreadable error) error {
 		return err
 	}
 	defer body.Close()
-	if q.otlp != nil {
-		return q.acceptOTLP(body)
+	if q.translated != nil {
+		return q.acceptTranslated(body)
 	}
 	parser := q.parser()
 	defer q.in.parsers.Put(parser)
@@ -238,8 +245,8 @@ func (q *request) awaitAccount() {
 func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 	format := Format{encoding: q.options.encoding, digested: q.options.idempotency != ""}
 	switch {
-	case q.otlp != nil:
-		format.translate, format.working = q.translateOTLP, q.otlp.workingMemory
+	case q.translated != nil:
+		format.translate, format.working = q.translate, q.translated.workingMemory
 	case q.options.lenient || q.caller.FromPage():
 		format.translate = q.normalize
 	}
@@ -311,8 +318,8 @@ func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 		q.in.Metrics.accepted(batch)
 	}
 	q.w.Header().Set("Weir-Batch-Id", receipt.Batch)
-	if q.otlp != nil {
-		q.answerOTLP(batch)
+	if q.translated != nil {
+		q.translated.answer(q.w, batch)
 		return
 	}
 	answer(q.w, batch, q.changes, receipt.Bytes, quota)
