@@ -264,10 +264,7 @@ func (n *Normalizer) timestamp(text quoted) ([]byte, bool) {
 	if _, ok := ParseInstant(plain); ok {
 		return nil, false
 	}
-	at, ok := parseOffset(plain)
-	if !ok {
-		at, ok = parseEpoch(plain)
-	}
+	at, ok := ReadInstant(plain)
 	if !ok {
 		return nil, false
 	}
@@ -372,6 +369,15 @@ func (n *Normalizer) pass(text []byte) {
 	if n.failed == nil {
 		_, n.failed = n.to.Write(text)
 	}
+}
+
+// ReadInstant reads a time as programs print it: with any offset, or as a
+// number since 1970.
+func ReadInstant(text []byte) (Instant, bool) {
+	if at, ok := parseOffset(text); ok {
+		return at, true
+	}
+	return parseEpoch(text)
 }
 
 // parseOffset reads a time with an offset from UTC as languages print it:

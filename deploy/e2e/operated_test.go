@@ -290,6 +290,7 @@ func inShell(t *testing.T, dataDir, script string) string {
 func sending(t *testing.T, dataDir string) {
 	answers := guide(t, "../../ingest/docs/sending.md", dataDir, "send", 7)
 	guide(t, "../../ingest/docs/opentelemetry.md", dataDir, "curl", 1)
+	guide(t, "../../ingest/docs/shippers.md", dataDir, "curl", 2)
 	for _, promised := range []string{
 		`"normalized":2,"normalized_members":{"level":2,"timestamp":2,"error.stack_trace":1}`, `"bytes_used":75,"rejected":0`, "Accepted 1 of 2 entries; 1 rejected", `"code":"invalid_entries"`, `"code":"idempotency_key_reused"`} {
 		if !strings.Contains(answers, promised) {

@@ -85,6 +85,8 @@ func Modules() []Module {
 var nouns = map[string]Module{
 	"logs":           Ingest,
 	"otlp":           Ingest,
+	"loki":           Ingest,
+	"elastic":        Ingest,
 	"searches":       Ingest,
 	"error-groups":   Grouping,
 	"accounts":       Ledger,

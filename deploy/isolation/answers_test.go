@@ -42,6 +42,9 @@ var unproduced = map[string]string{
 	"PATCH /v1/projects/{project}/error-groups 409":             "a group with 1,000 decisions: TestDecisions in grouping",
 	"POST /v1/logs 403":                                         "plain HTTP is refused by the listener, before any handler: TestServerRefusesPlainHTTP in shared/httpapi",
 	"POST /v1/otlp/v1/logs 403":                                 "the same",
+	"POST " + lokiPath + " 403":                                 "the same",
+	"POST " + bulkPath + " 403":                                 "the same",
+	"PUT " + bulkPath + " 403":                                  "the same",
 	"POST /v1/projects/{project}/error-alerts 409":              "a project with 50 alerts: TestAlertRefusals in grouping/internal/http",
 	"POST /v1/projects/{project}/error-alerts/{alert}/test 409": "a test within a minute: TestAlerts in grouping/internal/http",
 	"POST /v1/projects/{project}/source-maps 409":               "an organization with 5,000 maps: TestMapsAreBounded in grouping/internal/postgres",
@@ -214,6 +217,10 @@ func (w *world) isAskedTooOften(t *testing.T, of *tenant) {
 			r = request{method: r.method, path: r.path, body: logs(of.name), header: asKey(of.key)}
 		case otlpPath:
 			r = request{method: r.method, path: r.path, body: otlpRecord, header: asKey(of.key)}
+		case lokiPath:
+			r = request{method: r.method, path: r.path, body: lokiPush, header: asKey(of.key)}
+		case bulkPath:
+			r = request{method: r.method, path: r.path, body: bulkDocument, header: asKey(of.key)}
 		}
 		got := answer{}
 		for range 2 * readsPerMinute {

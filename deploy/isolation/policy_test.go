@@ -36,8 +36,13 @@ const sourceMap = `{"version":3,"sources":["a.ts"],"names":[],"mappings":"AAAA"}
 // alertForm is the rest of a form of an alert on errors.
 const alertForm = "name=A&triggers=new&new_from=1&gap_seconds=300"
 
-// otlpPath takes log records of OpenTelemetry, such as otlpRecord.
+// Paths that take what other protocols than ours send, and such a request.
 const (
+	lokiPath     = "/v1/loki/api/v1/push"
+	lokiPush     = `{"streams":[{"stream":{},"values":[["1769860800000000000","Anybody"]]}]}`
+	bulkPath     = "/v1/elastic/_bulk"
+	bulkDocument = `{"create":{}}` + "\n" + `{"message":"Anybody"}`
+
 	otlpPath   = "/v1/otlp/v1/logs"
 	otlpRecord = `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"Anybody"}}]}]}]}`
 )
@@ -56,7 +61,12 @@ var policies = []policy{
 	{route: "POST /v1/logs", who: keys, body: logs("Anybody")},
 	{route: "OPTIONS /v1/logs", who: everybody, want: 403},         // no key lists an origin
 	{route: "OPTIONS /v1/otlp/v1/logs", who: everybody, want: 403}, // the same
+	{route: "OPTIONS /v1/loki/api/v1/push", who: everybody, want: 403},
+	{route: "OPTIONS /v1/elastic/_bulk", who: everybody, want: 403},
 	{route: "POST " + otlpPath, who: keys, body: otlpRecord},
+	{route: "POST " + lokiPath, who: keys, body: lokiPush, want: 204},
+	{route: "POST " + bulkPath, who: keys, body: bulkDocument},
+	{route: "PUT " + bulkPath, who: keys, body: bulkDocument},
 	{route: "GET /v1/logs", who: readers},
 	{route: "GET /v1/logs", who: readers, path: "/v1/logs?project={project}"},
 	{route: "GET /v1/logs", who: wideReaders, path: "/v1/logs?project={second}"},

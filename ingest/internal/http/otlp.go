@@ -85,8 +85,11 @@ func (o *otlpProtocol) toOTLP(body []byte) ([]byte, error) {
 	if o.encoding == otlp.Protobuf {
 		return body, nil
 	}
-	request, err := otlp.ToProtobuf(body)
-	return request, notOTLP(err)
+	return otlp.ToProtobuf(body)
+}
+
+func (*otlpProtocol) invalid(err error) error {
+	return httpapi.NewProblem(http.StatusBadRequest, "invalid_otlp", err.Error()+" Send an ExportLogsServiceRequest of OTLP 1.x.")
 }
 
 // answer says how many records were rejected, and why the first was.

@@ -27,6 +27,7 @@ type protocol interface {
 	readHeaders(header http.Header) (requestOptions, error)
 	workingMemory(body []byte) int64 // of toOTLP, beside what it returns
 	toOTLP(body []byte) ([]byte, error)
+	invalid(err error) error // the answer to a body that can't be read
 	// answer tells which records were rejected. A batch that is nil had none.
 	answer(w http.ResponseWriter, batch *ingest.Batch)
 }
@@ -41,17 +42,13 @@ type translated struct {
 // have an id is accepted once, as if it had an idempotency key.
 func (q *request) translate(body []byte, to io.Writer) (err error) {
 	if body, err = q.translated.toOTLP(body); err != nil {
-		return err
+		return q.translated.invalid(err)
 	}
 	translator := borrow(&q.in.translators, func() *otlp.Translator { return new(otlp.Translator) })
 	defer q.in.translators.Put(translator)
 	q.translated.translation, err = translator.Translate(body, q.caller.FromPage(), q.in.Service.Clock(), to)
-	return notOTLP(err)
-}
-
-func notOTLP(err error) error {
 	if invalid, is := errors.AsType[*otlp.Invalid](err); is {
-		return httpapi.NewProblem(http.StatusBadRequest, "invalid_otlp", invalid.Detail+" Send an ExportLogsServiceRequest of OTLP 1.x.")
+		return q.translated.invalid(invalid)
 	}
 	return err
 }

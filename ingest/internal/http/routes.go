@@ -1,6 +1,7 @@
 package http
 
 import (
+	"bytes"
 	_ "embed"
 	"errors"
 	"net/http"
@@ -17,14 +18,20 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// postLogs and postOTLP describe what reads its body in pieces: no type of
-// ours has the shape of that.
+// What reads its body in pieces is described here: no type of ours has the
+// shape of that.
 //
 //go:embed postlogs.json
 var postLogs []byte
 
 //go:embed postotlp.json
 var postOTLP []byte
+
+//go:embed postloki.json
+var postLoki []byte
+
+//go:embed postbulk.json
+var postBulk []byte
 
 // Mount adds the routes of ingest.
 func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails, saved *Saved) {
@@ -75,6 +82,9 @@ func sending(intake *Intake) []openapi.Operation {
 	return []openapi.Operation{
 		{Route: "POST /v1/logs", Handle: intake.Metrics.watch(intake.Post), Written: postLogs},
 		{Route: "POST /v1/otlp/v1/logs", Handle: answersOTLP(intake.Metrics.watch(intake.PostOTLP)), Written: postOTLP},
+		{Route: "POST /v1/loki/api/v1/push", Handle: intake.Metrics.watch(intake.PostLoki), Written: postLoki},
+		{Route: "POST /v1/elastic/_bulk", Handle: intake.PostBulk, Written: postBulk},
+		{Route: "PUT /v1/elastic/_bulk", Handle: intake.PostBulk, Written: bytes.Replace(postBulk, []byte("bulkElasticDocuments"), []byte("putElasticDocuments"), 1)},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,13 @@ func TestRoutes(t *testing.T) {
 		{http.MethodPost, "/v1/otlp/v1/logs", "", http.StatusUnauthorized},
 		{http.MethodOptions, "/v1/logs", "", http.StatusNoContent},
 		{http.MethodOptions, "/v1/otlp/v1/logs", "", http.StatusNoContent},
+		{http.MethodOptions, "/v1/loki/api/v1/push", "", http.StatusNoContent},
+		{http.MethodOptions, "/v1/elastic/_bulk", "", http.StatusNoContent},
+		{http.MethodPost, "/v1/loki/api/v1/push", secret, http.StatusNoContent},
+		{http.MethodPost, "/v1/loki/api/v1/push", "", http.StatusUnauthorized},
+		{http.MethodPost, "/v1/elastic/_bulk", secret, http.StatusOK},
+		{http.MethodPut, "/v1/elastic/_bulk", secret, http.StatusOK},
+		{http.MethodPost, "/v1/elastic/_bulk", "", http.StatusUnauthorized},
 		{http.MethodGet, "/v1/logs", secret, http.StatusOK},
 		{http.MethodGet, "/v1/logs", "", http.StatusUnauthorized},
 		{http.MethodGet, "/v1/logs/tail", secret, http.StatusOK},
@@ -70,7 +78,11 @@ func TestRoutes(t *testing.T) {
 		{http.MethodGet, "/v1/openapi.json", "", http.StatusOK},
 		{http.MethodGet, "/v1/ingest/openapi.json", "", http.StatusOK},
 	} {
-		request := newPost(bytes.NewReader(body(1)), "X-Api-Key", c.key)
+		text := body(1)
+		if strings.HasSuffix(c.path, "_bulk") {
+			text = []byte("{\"create\":{}}\n{\"message\":\"a\"}\n")
+		}
+		request := newPost(bytes.NewReader(text), "X-Api-Key", c.key)
 		request.Method, request.URL.Path = c.method, c.path
 		request.Header.Set("Origin", shop)
 		answer := httptest.NewRecorder()

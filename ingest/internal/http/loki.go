@@ -1,0 +1,61 @@
+package http
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/shippers"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// Media types of a push request.
+const (
+	lokiProtobuf = "application/x-protobuf" // always compressed by Snappy
+	lokiJSON     = "application/json"
+)
+
+// A lokiProtocol is the push API of Loki.
+type lokiProtocol struct{ media string }
+
+// PostLoki accepts entries of streams, by the checks of Post and in their order.
+func (in *Intake) PostLoki(w http.ResponseWriter, r *http.Request) error {
+	return in.take(&request{in: in, w: w, r: r, translated: &translated{protocol: new(lokiProtocol)}})
+}
+
+func (*lokiProtocol) apiKey(r *http.Request) (string, error) { return shipperKey(r) }
+
+func (l *lokiProtocol) readHeaders(header http.Header) (options requestOptions, err error) {
+	if l.media, err = mediaOf(header, lokiProtobuf, lokiJSON); err != nil {
+		return options, err
+	}
+	if l.media == lokiProtobuf && strings.EqualFold(header.Get("Content-Encoding"), "snappy") {
+		header.Del("Content-Encoding") // it says what the type says already
+	}
+	return translatedOptions(header)
+}
+
+func (l *lokiProtocol) workingMemory(body []byte) int64 {
+	if l.media == lokiProtobuf {
+		return shippers.WorkingMemory(shippers.UnpackedLoki(body))
+	}
+	return shippers.WorkingMemory(int64(len(body)))
+}
+
+func (l *lokiProtocol) toOTLP(body []byte) ([]byte, error) {
+	if l.media == lokiProtobuf {
+		return shippers.Loki(body)
+	}
+	return shippers.LokiJSON(body)
+}
+
+func (*lokiProtocol) invalid(err error) error {
+	return httpapi.NewProblem(http.StatusBadRequest, "invalid_loki",
+		"The body can't be read as a push request of Loki: "+strings.TrimSuffix(err.Error(), ".")+". Send protobuf compressed by Snappy, or JSON.")
+}
+
+// answer says nothing of rejected records: to Loki's clients, an answer but
+// 204 means that nothing was stored.
+func (*lokiProtocol) answer(w http.ResponseWriter, _ *ingest.Batch) {
+	w.WriteHeader(http.StatusNoContent)
+}
