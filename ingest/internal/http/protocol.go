@@ -97,14 +97,17 @@ func translatedOptions(header http.Header) (options requestOptions, err error) {
 }
 
 // shipperKey returns the key of a shipper, many of which can't send a header
-// of their own: it may also be the password of Basic, or the token of another scheme.
+// of their own: it may also be the password of Basic, or the token of ApiKey.
 func shipperKey(r *http.Request) (string, error) {
-	if len(r.Header.Values("X-Api-Key")) > 0 {
-		return identity.APIKeyOf(r.Header)
+	key, err := identity.APIKeyOf(r.Header)
+	if key != "" {
+		return key, err
 	}
-	if _, password, ok := r.BasicAuth(); ok {
+	if _, password, is := r.BasicAuth(); is {
 		return password, nil
 	}
-	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.TrimSpace(token), nil
+	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "ApiKey") {
+		return token, nil
+	}
+	return "", err
 }
