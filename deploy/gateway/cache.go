@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirlog/weir/deploy/gateway/reference"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
+	"github.com/weirlog/weir/shared/ui"
 )
 
 // How often the modules are asked for their parts of the OpenAPI
@@ -33,8 +35,21 @@ type openAPI struct {
 	next     time.Time  // when to ask again
 }
 
-// documents are the joined one, and the same in OpenAPI 3.0.
-type documents struct{ present, older http.Handler }
+// documents are the joined one, the same in OpenAPI 3.0, and as a page.
+type documents struct {
+	present, older http.Handler
+	page           *reference.Page
+}
+
+// newDocuments makes them of the joined one.
+func newDocuments(text []byte) (*documents, error) {
+	older, err := openapi.Version30(text)
+	if err != nil {
+		return nil, err
+	}
+	page, err := reference.Read(text)
+	return &documents{httpapi.Document(text), httpapi.Document(older), page}, err
+}
 
 func (o *openAPI) serve(w http.ResponseWriter, r *http.Request) error {
 	document, err := o.get()
@@ -50,6 +65,17 @@ func (o *openAPI) serveOlder(w http.ResponseWriter, r *http.Request) error {
 		document.older.ServeHTTP(w, r)
 	}
 	return err
+}
+
+// servePage shows the document to people.
+func (o *openAPI) servePage(pages *ui.Pages) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		document, err := o.get()
+		if err == nil {
+			pages.Write(w, r, http.StatusOK, "reference", ui.View{Title: "API reference", Bare: true, Wide: true, Data: document.page})
+		}
+		return err
+	}
 }
 
 func (o *openAPI) get() (*documents, error) {
@@ -94,10 +120,10 @@ func (o *openAPI) first() *documents {
 func (o *openAPI) load() {
 	ctx, cancel := context.WithTimeout(context.Background(), openAPITimeout)
 	defer cancel()
+	var document *documents
 	text, err := o.join(ctx)
-	older := []byte(nil)
 	if err == nil {
-		older, err = openapi.Version30(text)
+		document, err = newDocuments(text)
 	}
 	if err != nil {
 		o.logger.Warn("cannot join the OpenAPI document", slog.String("error", err.Error()))
@@ -108,5 +134,5 @@ func (o *openAPI) load() {
 		o.next = o.clock().Add(openAPIRetry)
 		return
 	}
-	o.document, o.next = &documents{httpapi.Document(text), httpapi.Document(older)}, o.clock().Add(openAPIFresh)
+	o.document, o.next = document, o.clock().Add(openAPIFresh)
 }

@@ -7,15 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/weirlog/weir/deploy/gateway/reference"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -42,6 +41,8 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 	httpapi.Health(router, g.Ready)
 	router.With(httpapi.PublicDocument).Get(openAPIPath, httpapi.Handle(g.openAPI.serve))
 	router.With(httpapi.PublicDocument).Get(openAPI30Path, httpapi.Handle(g.openAPI.serveOlder))
+	pages := reference.NewPages()
+	router.With(httpapi.PublicDocument, pages.Protect).Get("/docs", pages.Handle(g.openAPI.servePage(pages)))
 	router.With(httpapi.PublicDocument).Get("/", http.RedirectHandler("/console", http.StatusSeeOther).ServeHTTP)
 	g.own = router
 	return g, nil
@@ -145,7 +146,7 @@ func (g *Gateway) joinOpenAPI(ctx context.Context) ([]byte, error) {
 	whole := httpapi.OpenAPI{
 		Version: "3.1.0", Info: map[string]string{"title": "Weir", "version": "1"}, Servers: []map[string]string{{"url": "/"}},
 	}
-	for _, module := range slices.Sorted(maps.Keys(g.backends)) {
+	for _, module := range Modules() {
 		text, err := g.backends[module].ask(ctx, openAPIPath)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the OpenAPI part of %s: %w", module, err)

@@ -144,6 +144,14 @@ func TestGatewayJoinsOpenAPI(t *testing.T) {
 	}
 }
 
+// People get the same as a page.
+func TestGatewayShowsOpenAPI(t *testing.T) {
+	w := get(local(t, nil), "GET", "/docs")
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "GET /v1/ledger") || w.Header().Get("Content-Security-Policy") == "" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+}
+
 // Generators that can't read OpenAPI 3.1 get the same as 3.0.
 func TestGatewayServesOpenAPI30(t *testing.T) {
 	w := get(local(t, nil), "GET", "/v1/openapi-3.0.json")

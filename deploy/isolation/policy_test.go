@@ -51,6 +51,7 @@ const (
 var policies = []policy{
 	// Everybody, without a credential.
 	{route: "GET /", who: everybody, want: 303},
+	{route: "GET /docs", who: everybody},
 	{route: "GET /healthz", who: everybody},
 	{route: "GET /readyz", who: everybody},
 	{route: "GET /v1/openapi.json", who: everybody},
@@ -396,7 +397,7 @@ var unreached = []string{
 }
 
 // ownOfGateway are the routes that the gateway itself answers, for all modules.
-var ownOfGateway = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /v1/openapi-3.0.json"}
+var ownOfGateway = []string{"GET /", "GET /docs", "GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /v1/openapi-3.0.json"}
 
 // A gate decides who has access, and how others are refused.
 type gate struct {
@@ -483,7 +484,7 @@ func members(needs tenants.Permission) gate {
 
 // open are the routes without authentication that always
 // answer everybody alike.
-var open = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /v1/openapi-3.0.json", "GET /console/assets/{version}/{name}"}
+var open = []string{"GET /", "GET /docs", "GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /v1/openapi-3.0.json", "GET /console/assets/{version}/{name}"}
 
 // Every authenticated route limits its callers and sends the limit,
 // also to callers without the scope or permission.

@@ -102,7 +102,7 @@ type View struct {
 	Tabs  []Link // other pages of the section
 	Flash *Flash // what just happened, shown once
 	Bare  bool   // without navigation: before sign-in
-	Wide  bool   // the whole width, and the title only for those who don't look
+	Wide  bool   // the whole width, and the title only for those who don't look; without navigation, a width to read
 	Data  any    // the page's own
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/weirlog/weir/deploy/apireference"
 	"github.com/weirlog/weir/deploy/doctor"
 	"github.com/weirlog/weir/deploy/errorcodes"
 	gateway "github.com/weirlog/weir/deploy/gateway/app"
@@ -40,7 +39,7 @@ func (d *docsCommand) Run() error {
 
 // pages returns the generated pages by file name.
 func pages(root string) (map[string][]byte, error) {
-	var list, codes, reference bytes.Buffer
+	var list, codes bytes.Buffer
 	err := settings.Write(&list, []settings.Program{
 		{Name: "weir", Config: new(commands)},
 		{Name: "gateway", Config: process.Options[gateway.Config]()},
@@ -59,12 +58,7 @@ func pages(root string) (map[string][]byte, error) {
 	if err := errorcodes.Write(&codes, answers); err != nil {
 		return nil, err
 	}
-	operations, err := apireference.Operations()
-	if err != nil {
-		return nil, err
-	}
-	err = apireference.Write(&reference, operations)
-	return map[string][]byte{"settings.md": list.Bytes(), "errors.md": codes.Bytes(), "api.md": reference.Bytes()}, err
+	return map[string][]byte{"settings.md": list.Bytes(), "errors.md": codes.Bytes()}, nil
 }
 
 const doctorHelp = `Looks at an installation from its settings alone, and says of each thing that is wrong what to do about it: settings, secrets, certificate,

@@ -28,7 +28,7 @@ func (a *API) Mount(router chi.Router) {
 }
 
 var module = openapi.Module{
-	Name: "grouping", Tag: "grouping", Description: "Which of the errors in the logs are the same", Credential: openapi.APIKey,
+	Name: "grouping", Tag: "errors", Description: "Which of the errors in the logs are the same", Credential: openapi.APIKey,
 	Problem: problemBody{},
 	Problems: map[int]string{
 		http.StatusBadRequest:          "A parameter is wrong; the answer names it",

@@ -45,7 +45,7 @@ func (a *API) Mount(router chi.Router) {
 }
 
 var module = openapi.Module{
-	Name: "ledger", Tag: "ledger", Description: "What organizations may send, have sent, and subscribe to", Credential: openapi.ServiceToken,
+	Name: "ledger", Tag: "usage", Description: "What organizations may send, have sent, and subscribe to", Credential: openapi.ServiceToken,
 	Problem: problemBody{},
 	Problems: map[int]string{
 		http.StatusBadRequest:          "A value is wrong; the answer names it and says what to do",

@@ -77,7 +77,7 @@ const (
 )
 
 var module = openapi.Module{
-	Name: "tenants", Tag: "tenants", Description: "Organizations, projects, API keys, service tokens and members",
+	Name: "tenants", Tag: "organizations", Description: "Organizations, projects, API keys, service tokens and members",
 	Credential: openapi.ServiceToken, Problem: problemBody{},
 	Problems: map[int]string{
 		http.StatusBadRequest:   "A value can't be accepted: errors[] says which and what to do",

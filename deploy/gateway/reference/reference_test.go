@@ -1,0 +1,87 @@
+package reference_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/deploy/gateway/reference"
+	grouping "github.com/weirlog/weir/grouping/app"
+	ingest "github.com/weirlog/weir/ingest/app"
+	ledger "github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/ui"
+	tenants "github.com/weirlog/weir/tenants/app"
+)
+
+// Every operation of the modules is on the page, with who may call it and
+// an example of what it takes and answers in JSON.
+func TestPage(t *testing.T) {
+	var whole httpapi.OpenAPI
+	for _, part := range [][]byte{ingest.OpenAPI(), grouping.OpenAPI(), ledger.OpenAPI(), tenants.OpenAPI()} {
+		testenv.Must(t, whole.Add(part))
+	}
+	text, err := json.Marshal(whole)
+	testenv.Must(t, err)
+	page, err := reference.Read(text)
+	testenv.Must(t, err)
+	w := httptest.NewRecorder()
+	reference.NewPages().Write(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/docs", nil), http.StatusOK, "reference", ui.View{Title: "API", Data: page})
+	shown := w.Body.String()
+	operations := 0
+	for _, tag := range page.Tags {
+		for _, o := range tag.Operations {
+			operations++
+			if o.Summary == "" || o.Callers == "" || !strings.Contains(shown, `id="`+o.ID+`"`) {
+				t.Errorf("%s %s: %+v", o.Method, o.Path, o)
+			}
+			contents := o.Bodies
+			for _, answer := range o.Answers {
+				contents = append(contents, answer.Contents...)
+			}
+			for _, c := range contents {
+				if c.Media == "application/json" && !strings.HasSuffix(o.Path, "_bulk") && !json.Valid([]byte(c.Example)) {
+					t.Errorf("%s %s: the example %q", o.Method, o.Path, c.Example)
+				}
+			}
+		}
+	}
+	described := 0
+	for _, path := range whole.Paths {
+		described += strings.Count(string(path), `"operationId"`)
+	}
+	if operations != described || operations < 50 {
+		t.Errorf("%d operations on the page, %d described", operations, described)
+	}
+}
+
+// Examples follow references, alternatives and types with null, and leave
+// out what is deprecated; a schema that refers to itself ends.
+func TestExamples(t *testing.T) {
+	page, err := reference.Read([]byte(`{"tags":[{"name":"a"}],"paths":{"/a":{"post":{"operationId":"x","tags":["a"],"security":[{"k":[]},{"mServiceToken":["s"]}],
+		"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/T"}},"text/plain":{"example":"one\ntwo"}}},
+		"responses":{"204":{"description":"done"}}}}},
+		"components":{"schemas":{"T":{"type":"object","properties":{"at":{"type":["string","null"],"format":"date-time"},"old":{"type":"string","deprecated":true},
+		"kind":{"enum":["b","c"]},"n":{"type":"integer"},"list":{"type":"array","items":{"anyOf":[{"type":"boolean"},{"type":"string"}]}},"free":{}}}}}}`))
+	testenv.Must(t, err)
+	o := page.Tags[0].Operations[0]
+	var compact strings.Builder
+	testenv.Must(t, json.NewEncoder(&compact).Encode(json.RawMessage(o.Bodies[0].Example)))
+	const want = `{"at":"2026-01-31T12:00:00Z","free":null,"kind":"b","list":[true],"n":1}` + "\n"
+	if compact.String() != want || o.Bodies[1].Example != "one\ntwo" || o.Callers != "an API key in the header x-api-key, or a service token with s" || len(o.Answers) != 1 {
+		t.Errorf("%s %+v", compact.String(), o)
+	}
+	loop := `{"tags":[{"name":"a"}],"paths":{"/a":{"get":{"tags":["a"],"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/L"}}}}}}},
+		"components":{"schemas":{"L":{"type":"array","items":{"$ref":"#/components/schemas/L"}}}}}`
+	if _, err := reference.Read([]byte(loop)); err != nil {
+		t.Error(err)
+	}
+	for _, broken := range []string{"{", `{"paths":{"/a":{"get":[]}}}`} {
+		if _, err := reference.Read([]byte(broken)); err == nil {
+			t.Errorf("%s was read", broken)
+		}
+	}
+}
