@@ -204,10 +204,9 @@ func inVariable(may, variable uint64, words int) (behind uint64) {
 	return behind
 }
 
-// isPlain reports whether masks of messages may tell where the phrase is.
-func (p phrase) isPlain() bool {
-	return !slices.ContainsFunc(p, func(word pattern) bool { return !word.isPlain() })
-}
+// isInMasks reports whether masks of messages may tell where the phrase is: one
+// of its words is in no variable, so that few masks may have it.
+func (p phrase) isInMasks() bool { return slices.ContainsFunc(p, pattern.isPlain) }
 
 func (p pattern) isPlain() bool { return p.whole() && !mayBeVariable([]byte(p.text)) }
 
