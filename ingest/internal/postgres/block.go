@@ -112,7 +112,8 @@ func (s *Store) row(b *Block) []any {
 	texts := s.codec.Pack(b.AppendTexts(make([]byte, 0, b.Bytes)))
 	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
 		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words.Filter), b.Words.Lacks, //nolint:gosec // bounded by the size of a record
-		directory, s.packColumns(b), texts, int16(b.Retention), int64(b.Environments), b.bundle, b.bundleWords()} //nolint:gosec // bounded by the contract; 64 bits either way
+		directory, s.packColumns(b), texts, int16(b.Retention), int64(b.Environments), //nolint:gosec // bounded by the contract; 64 bits either way
+		b.bundle, b.bundleWords()}
 }
 
 // A packed block is what its row has of its entries, compressed; of each

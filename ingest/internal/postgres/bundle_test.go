@@ -18,7 +18,7 @@ import (
 // padding makes a block that is not merged, so that it is in a bundle.
 var padding = " " + strings.Repeat("x", ingest.SmallBlockBytes)
 
-// keepBundles keeps blocks with a few of some hundred words each, some of them
+// keepBundles keeps blocks with a few of 200 words each, some of them
 // together, and returns their entries.
 func (r *rig) keepBundles(random *rand.Rand, organization string) (all []ingest.Found) {
 	r.t.Helper()
@@ -28,7 +28,7 @@ func (r *rig) keepBundles(random *rand.Rand, organization string) (all []ingest.
 			project, begin := fmt.Sprint("prj_", random.IntN(2)), random.Int64N(40_000)
 			var entries []ingest.Stored
 			for i := range 1 + random.IntN(3) {
-				e := r.entry(begin+random.Int64N(100), fmt.Sprintf(" word%d", random.IntN(400))+padding[:len(padding)*(1-min(i, 1))])
+				e := r.entry(begin+random.Int64N(100), fmt.Sprintf(" word%d", random.IntN(200))+padding[:len(padding)*(1-min(i, 1))])
 				entries, all = append(entries, e), append(all, ingest.Found{Stored: e, Project: project})
 			}
 			blocks = append(blocks, r.block(organization, project, entries...))
@@ -45,11 +45,11 @@ func TestBundlesLoseNothing(t *testing.T) {
 	all := r.keepBundles(random, "org_1")
 	agree := func() {
 		t.Helper()
-		for range 40 {
+		for range 100 {
 			search := someSearch(random)
-			search.Environment, search.Query = "", mustQuery(fmt.Sprintf("word%d OR word%d", random.IntN(400), random.IntN(400)))
-			store := r.store(postgres.Limits{Bytes: 1 + random.IntN(1<<20), Time: time.Minute})
-			store.LookAtBundles(1 + random.IntN(40))
+			search.Environment, search.Query = "", mustQuery(fmt.Sprintf("word%d OR word%d", random.IntN(200), random.IntN(200)))
+			store := r.store(postgres.Limits{Bytes: 1 << (16 + random.IntN(10)), Time: time.Minute})
+			store.LookAtBundles(1 + random.IntN(6))
 			if got, want := r.pageThrough(store, "org_1", search), filter(all, search); !slices.Equal(got, want) {
 				t.Fatalf("found %d entries, want %d: search %+v", len(got), len(want), search)
 			}
