@@ -84,6 +84,8 @@ type Block struct {
 	Header
 	List    []Stored
 	Columns Columns
+
+	words wordSet // those of the filter
 }
 
 // A Builder makes blocks of entries that come in any order.
@@ -127,7 +129,7 @@ func (b *Builder) Build() Block {
 	block := Block{List: list, Header: Header{
 		Min: list[0].Time, Max: list[len(list)-1].Time, Levels: b.levels, Entries: b.entries, Environments: b.environments,
 		Words: Words{Filter: b.content.words.filter(), Lacks: b.content.lacks}, Bytes: b.bytes,
-	}, Columns: b.content.columns.columns(list, order)}
+	}, Columns: b.content.columns.columns(list, order), words: b.content.words}
 	*b = Builder{}
 	return block
 }

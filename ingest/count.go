@@ -150,7 +150,7 @@ func (q Query) reads() (reads Reading) {
 	eachCondition(q.root, func(c condition) {
 		switch c := c.(type) {
 		case phrase:
-			if reads |= ReadColumns; !c.isPlain() {
+			if reads |= ReadColumns; !c.isInMasks() {
 				reads |= ReadTexts
 			}
 		case field:

@@ -129,8 +129,11 @@ func (f field) mark(c *Columns, rows []bool) (known bool) {
 
 // mark knows nothing where the words of a variable may be some of the phrase.
 func (p phrase) mark(c *Columns, rows []bool) (known bool) {
-	variable, sure := c.inVariables(p), true
+	variable, needle, sure := c.inVariables(p), p.needle(), true
 	known = c.markAt(maskColumn, rows, func(mask []byte) bool {
+		if variable == 0 && !needle.mayBeIn(mask) && !isCut(mask) {
+			return false
+		}
 		found, may := p.inMask(mask, variable)
 		sure = sure && (found || !may)
 		return found
@@ -185,8 +188,11 @@ func (p phrase) inMask(mask []byte, variable uint64) (found, maybe bool) {
 		maybe = maybe || may&last != 0
 		mask = mask[end+1:]
 	}
-	return found, maybe || strings.HasSuffix(string(mask), cutOff)
+	return found, maybe || isCut(mask)
 }
+
+// isCut reports whether the message goes on behind its mask.
+func isCut(mask []byte) bool { return strings.HasSuffix(string(mask), cutOff) }
 
 // inVariable is may behind a variable, which has one word or more.
 func inVariable(may, variable uint64, words int) (behind uint64) {
@@ -198,10 +204,9 @@ func inVariable(may, variable uint64, words int) (behind uint64) {
 	return behind
 }
 
-// isPlain reports whether masks of messages may tell where the phrase is.
-func (p phrase) isPlain() bool {
-	return !slices.ContainsFunc(p, func(word pattern) bool { return !word.isPlain() })
-}
+// isInMasks reports whether masks of messages may tell where the phrase is: one
+// of its words is in no variable, so that few masks may have it.
+func (p phrase) isInMasks() bool { return slices.ContainsFunc(p, pattern.isPlain) }
 
 func (p pattern) isPlain() bool { return p.whole() && !mayBeVariable([]byte(p.text)) }
 

@@ -90,7 +90,7 @@ const (
 // Measured are the figures of deploy/docs/size.md.
 var Measured = Coefficients{
 	Entries: 65_000, EntryBytes: 484, BrokerEntries: 62_000, PostgresShare: 0.17,
-	LogOverhead: 7, Stored: 43.0 / 325, StoredElse: 71.0 / 325, TransferBytes: 600,
+	LogOverhead: 7, Stored: 53.0 / 325, StoredElse: 71.0 / 325, TransferBytes: 600,
 	PartitionRate: 20_000, ServerBytes: 12 * tib, ServerCores: 32, ReadCores: 2, RecentDays: 2, LocalDays: 14, Copies: 2,
 	Busy: 0.6, Free: 1.0 / 3, Replicas: 3, MachineCores: 8, MachineBytes: 16 * tib, MemoryOfCore: 4 * gib, LeastOfService: gib,
 }

@@ -65,7 +65,8 @@ func newWeir(ctx context.Context, database string) (*weir, error) {
 	keeper := postgres.NewStore(config)
 	w.logs = bus.LogStore{Store: keeper, NewID: uuid.NewString}
 	w.merger = postgres.NewMerger(postgres.MergerConfig{
-		Store: keeper, Pool: w.pool, NewID: uuid.NewString, Clock: config.Clock, Metrics: config.Metrics, Logger: slog.New(slog.DiscardHandler),
+		Store: keeper, Pool: w.pool, NewID: uuid.NewString, Metrics: config.Metrics, Logger: slog.New(slog.DiscardHandler),
+		Clock: func() time.Time { return ends.Add(time.Minute) }, // small blocks have gathered
 	})
 	return w, nil
 }

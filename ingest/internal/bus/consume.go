@@ -86,9 +86,9 @@ type fresh struct {
 	record bus.Record
 }
 
-// shareBytes is how much text of a project one gathering takes: a
-// larger project uses several processors.
-const shareBytes = 2 << 20
+// shareBytes is how much text of a project one gathering takes at most: a
+// larger project uses several processors. It is two blocks, without a rest.
+const shareBytes = 2 * ingest.MaxBlockBytes
 
 // shares divides records among gatherings by project, in order of
 // acceptance. Partitions are read at different paces, most of all after
@@ -107,14 +107,12 @@ func shares(records []fresh) (all [][]fresh) {
 		slices.SortStableFunc(list, func(a, b fresh) int { return a.logs.Time.Compare(b.logs.Time) })
 		first, size := 0, 0
 		for i, r := range list {
-			if size += len(r.logs.Lines); size >= shareBytes {
-				all = append(all, list[first:i+1])
-				first, size = i+1, 0
+			if size += len(r.logs.Lines); size > shareBytes && i > first {
+				all = append(all, list[first:i])
+				first, size = i, len(r.logs.Lines)
 			}
 		}
-		if first < len(list) {
-			all = append(all, list[first:])
-		}
+		all = append(all, list[first:])
 	}
 	return all
 }

@@ -2,12 +2,9 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +25,9 @@ type Block struct {
 	Organization string
 	Project      string
 
-	at time.Time // by which it lies in a partition, once it does
+	at     time.Time      // by which it lies in a partition, once it does
+	bundle *string        // the ID of the head of its bundle; nil: it is in none
+	of     *ingest.Bundle // of a head
 }
 
 // receivedAt is the receipt of the block's latest entry, and so the
@@ -54,7 +53,7 @@ func (b *Block) latest() time.Time {
 }
 
 var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
-	"levels", "entries", "text_bytes", "words", "words_lack", "directory", "columns", "texts", "retention", "environments"}
+	"levels", "entries", "text_bytes", "words", "words_lack", "directory", "columns", "texts", "retention", "environments", "bundle", "bundle_words"}
 
 // Keep copies the blocks into the partitions of their days,
 // which it creates where they are missing.
@@ -86,6 +85,7 @@ func (s *Store) Keep(ctx context.Context, tx pgx.Tx, blocks []Block) error {
 
 // copy writes blocks of one day.
 func (s *Store) copy(ctx context.Context, tx pgx.Tx, d day, blocks []*Block) error {
+	bundle(blocks)
 	if _, err := tx.CopyFrom(ctx, pgx.Identifier{d.partition()}, blockColumns, pgx.CopyFromRows(s.rows(blocks))); err != nil {
 		return fmt.Errorf("cannot keep %d blocks in %q: %w", len(blocks), d.partition(), err)
 	}
@@ -112,7 +112,8 @@ func (s *Store) row(b *Block) []any {
 	texts := s.codec.Pack(b.AppendTexts(make([]byte, 0, b.Bytes)))
 	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
 		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words.Filter), b.Words.Lacks, //nolint:gosec // bounded by the size of a record
-		directory, s.packColumns(b), texts, int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
+		directory, s.packColumns(b), texts, int16(b.Retention), int64(b.Environments), //nolint:gosec // bounded by the contract; 64 bits either way
+		b.bundle, b.bundleWords()}
 }
 
 // A packed block is what its row has of its entries, compressed; of each
@@ -156,89 +157,6 @@ type unpacked struct {
 // size is how many bytes the last block has.
 func (u *unpacked) size() int { return len(u.directory) + len(u.texts) }
 
-// packColumns compresses each part by itself, so that one is read without
-// the others: the number of parts, their sizes, and then all of them.
-func (s *Store) packColumns(b *Block) (packed []byte) {
-	if b.Bytes < ingest.SmallBlockBytes { // it is merged
-		return []byte{}
-	}
-	var sizes, parts []byte
-	number := uint64(0)
-	b.AppendColumns(func(part []byte) {
-		before := len(parts)
-		parts = append(parts, s.codec.Pack(part)...)
-		sizes, number = binary.AppendUvarint(sizes, uint64(len(parts)-before)), number+1 //nolint:gosec // it has grown
-	})
-	return slices.Concat(binary.AppendUvarint(nil, number), sizes, parts)
-}
-
-// readColumns unpacks those columns of a block that a count needs, and says
-// which rows match, nil: all; false where they don't suffice. They are valid as
-// long as into is not used again.
-func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ingest.Count, entries int64) (
-	columns ingest.Columns, rows []bool, known bool, err error,
-) {
-	parts, err := columnParts(p.columns)
-	if err != nil || len(parts) == 0 {
-		return columns, nil, false, err
-	}
-	into.columns = slices.Grow(into.columns, max(0, len(parts)-len(into.columns)))[:len(parts)]
-	unpack := func(i int) (err error) {
-		into.columns[i], err = codec.Unpack(parts[i], into.columns[i])
-		return err
-	}
-	if err := unpack(0); err != nil {
-		return columns, nil, false, err
-	}
-	if columns, err = ingest.ParseColumns(into.columns[0]); err != nil {
-		return columns, nil, false, err
-	}
-	needed, known := count.Columns(&columns)
-	for _, i := range needed {
-		if i+1 >= len(parts) {
-			return columns, nil, false, errColumns
-		}
-		if err := unpack(i + 1); err != nil {
-			return columns, nil, false, err
-		}
-		if err := columns.Read(i, into.columns[i+1], int(entries)); err != nil {
-			return columns, nil, false, err
-		}
-	}
-	if known {
-		rows, known = count.Select(&columns, int(entries))
-	}
-	return columns, rows, known, nil
-}
-
-var errColumns = errors.New("the columns of a block are damaged")
-
-func columnParts(packed []byte) (parts [][]byte, err error) {
-	next := func() (n uint64) {
-		n, size := binary.Uvarint(packed)
-		if size <= 0 || n > uint64(len(packed)) {
-			packed, err = nil, errColumns
-			return 0
-		}
-		packed = packed[size:]
-		return n
-	}
-	if len(packed) == 0 {
-		return nil, nil
-	}
-	sizes := make([]uint64, next())
-	for i := range sizes {
-		sizes[i] = next()
-	}
-	for _, size := range sizes {
-		if size > uint64(len(packed)) {
-			return nil, errColumns
-		}
-		parts, packed = append(parts, packed[:size]), packed[size:]
-	}
-	return parts, err
-}
-
 // entries unpacks a block, without texts where they were not read. The entries are valid as long as into is not used again.
 func (p packed) entries(codec *compression.Codec, into *unpacked) (entries []ingest.Stored, err error) {
 	if into.directory, err = codec.Unpack(p.directory, into.directory); err != nil {
@@ -281,6 +199,7 @@ type headers struct {
 	size    int // how many to read next
 	begun   bool
 	ended   bool
+	bundles bundles
 }
 
 // headersOf returns those that may match. Narrow blocks begin near the
@@ -310,6 +229,9 @@ func (h *headers) mayBefore(search *ingest.Search, key ingest.Key) bool {
 
 // fetch reads the next headers.
 func (h *headers) fetch(s *scan) error {
+	if err := h.exclude(s); err != nil {
+		return err
+	}
 	q := newHeaderQuery(string(s.organization), s.search, h)
 	h.begun = true
 	err := s.query(q.text.String(), q.args, func(rows pgx.Rows) (err error) {
@@ -324,17 +246,27 @@ func (h *headers) fetch(s *scan) error {
 	if err != nil {
 		return err
 	}
-	h.ended = len(h.fetched) < h.size
+	s.fetched += len(h.fetched)
+	h.advance(s.search)
 	most := maxHeaders
 	if q.whole {
 		most = maxWholeHeaders
 	}
 	h.size = min(2*h.size, most)
-	if !h.ended {
-		last := s.search.Key(&h.fetched[len(h.fetched)-1])
-		h.behind = &last
-	}
 	return nil
+}
+
+// advance notes where the next headers begin, after as many as were asked for, or fewer.
+func (h *headers) advance(search *ingest.Search) {
+	switch {
+	case len(h.fetched) == h.size:
+		last := search.Key(&h.fetched[len(h.fetched)-1])
+		h.behind = &last
+	case h.bundles.end != nil:
+		h.behind, h.bundles.end = h.bundles.end, nil
+	default:
+		h.ended = true
+	}
 }
 
 // scanHeader reads a header, whose words are valid until the next row.
@@ -360,8 +292,9 @@ func (s *scan) query(text string, args []any, read func(rows pgx.Rows) error) er
 }
 
 // A headerQuery selects headers of one partition by the order of an
-// index only: any other condition would skip headers uncounted, and a
-// sort would read them all for the first.
+// index only, and without those of bundles that were counted: any other
+// condition would skip headers uncounted, and a sort would read them all
+// for the first.
 type headerQuery struct {
 	search *ingest.Search
 	text   strings.Builder
@@ -372,15 +305,13 @@ type headerQuery struct {
 
 func newHeaderQuery(organization string, search *ingest.Search, h *headers) *headerQuery {
 	q := &headerQuery{search: search}
-	q.begin(organization, h)
-	if h.reach.wide {
-		q.write(` AND max_seconds - min_seconds > %d`, narrow)
-	} else {
-		q.near()
-	}
-	q.end(h.size)
+	q.begin(headerColumns+q.words(), organization, h, h.behind)
+	q.without(&h.bundles)
+	q.end(h, h.size)
 	return q
 }
+
+const headerColumns = `block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes, words_lack, `
 
 func (q *headerQuery) write(format string, args ...any) { fmt.Fprintf(&q.text, format, args...) }
 
@@ -392,11 +323,10 @@ func (q *headerQuery) arg(value any) string {
 
 // begin selects headers by indexed conditions, and names the
 // partition by its columns.
-func (q *headerQuery) begin(organization string, h *headers) {
+func (q *headerQuery) begin(columns, organization string, h *headers, after *ingest.Key) {
 	d := h.reach.day
-	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes,
-		words_lack, %s FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
-		q.words(), q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
+	q.write(`SELECT %s FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
+		columns, q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
 	if q.search.Project != "" && !h.reach.wide { // Find leaves out other projects among wide ones, whose index has none
 		q.write(` AND project = %s`, q.arg(q.search.Project))
 	}
@@ -404,9 +334,8 @@ func (q *headerQuery) begin(organization string, h *headers) {
 	if q.search.OldestFirst {
 		end, behind = `min`, `>`
 	}
-	if h.behind != nil {
-		q.write(` AND (%[1]s_seconds, %[1]s_nanos, block) %[2]s (%[3]s, %[4]s, %[5]s::uuid)`, end, behind,
-			q.arg(h.behind.First.Seconds), q.arg(int32(h.behind.First.Nanos)), q.arg(uuidText(h.behind.ID))) //nolint:gosec // below 1e9
+	if after != nil {
+		q.key(end, behind, after)
 	}
 	if q.search.OldestFirst && q.search.To != nil {
 		q.write(` AND min_seconds <= %s`, q.arg(q.search.To.Seconds))
@@ -414,6 +343,12 @@ func (q *headerQuery) begin(organization string, h *headers) {
 	if !q.search.OldestFirst && q.search.From != nil {
 		q.write(` AND max_seconds >= %s`, q.arg(q.search.From.Seconds))
 	}
+}
+
+// key compares the key of a block.
+func (q *headerQuery) key(end, operator string, with *ingest.Key) {
+	q.write(` AND (%[1]s_seconds, %[1]s_nanos, block) %[2]s (%[3]s, %[4]s, %[5]s::uuid)`, end, operator,
+		q.arg(with.First.Seconds), q.arg(int32(with.First.Nanos)), q.arg(uuidText(with.ID))) //nolint:gosec // below 1e9
 }
 
 // words selects the lines of the filter that the query needs, or all of
@@ -427,11 +362,7 @@ func (q *headerQuery) words() string {
 	q.whole = len(needed) > maxLines
 	if !q.whole {
 		q.hashes = needed
-		list := make([]string, len(needed))
-		for i, hash := range needed {
-			list[i] = fmt.Sprintf(`substring(words FROM 1 + %[1]d * (%[2]d::bigint * (octet_length(words) / %[1]d) >> 32)::int FOR %[1]d)`, ingest.FilterLine, hash>>32)
-		}
-		lines = strings.Join(list, ` || `)
+		lines = q.lines(`words`, needed)
 	}
 	if q.search.Levels == 0 {
 		return lines
@@ -439,10 +370,25 @@ func (q *headerQuery) words() string {
 	return `CASE WHEN levels & ` + q.arg(int16(q.search.Levels)) + ` <> 0 THEN ` + lines + ` ELSE '' END`
 }
 
+// lines selects the lines of hashes in a filter.
+func (q *headerQuery) lines(column string, hashes []uint64) string {
+	list := make([]string, len(hashes))
+	for i, hash := range hashes {
+		list[i] = fmt.Sprintf(`substring(%[1]s FROM 1 + %[2]d * (%[3]s::bigint * (octet_length(%[1]s) / %[2]d) >> 32)::int FOR %[2]d)`,
+			column, ingest.FilterLine, q.arg(int64(hash>>32))) //nolint:gosec // half of it
+	}
+	return strings.Join(list, ` || `)
+}
+
 // maxLines is how many lines are read one by one: about as much work as a whole filter.
 const maxLines = 8
 
-func (q *headerQuery) end(size int) {
+func (q *headerQuery) end(h *headers, size int) {
+	if h.reach.wide {
+		q.write(` AND max_seconds - min_seconds > %d`, narrow)
+	} else {
+		q.near()
+	}
 	if q.search.OldestFirst {
 		q.write(` ORDER BY min_seconds, min_nanos, block LIMIT %d`, size)
 	} else {

@@ -79,6 +79,7 @@ type scan struct {
 	merges       int64 // of the organization's blocks, so far
 	moved        ingest.Moved
 	unpacked     unpacked
+	fetched      int           // headers
 	opened       int           // blocks of which the texts were read
 	sifts        *ingest.Count // counts what the search finds, where columns can tell; nil: they can't
 }
@@ -270,8 +271,10 @@ func (r reach) sooner(other reach) int {
 // reachOf has bounds that are rounded, so that few of them differ.
 func reachOf(d day, block *ingest.Header) reach {
 	from, to := ingest.Rounded(block.Min, block.Max, d.begins)
-	return reach{day: d, wide: block.Max.Seconds-block.Min.Seconds > narrow, from: from, to: to}
+	return reach{day: d, wide: isWide(block), from: from, to: to}
 }
+
+func isWide(block *ingest.Header) bool { return block.Max.Seconds-block.Min.Seconds > narrow }
 
 // An ownedReach is a reach of an organization.
 type ownedReach struct {

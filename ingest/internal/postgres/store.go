@@ -66,6 +66,7 @@ type Store struct {
 	objects objects.Store
 	limits  Limits
 	moves   bool
+	bundles int // that a search looks at together
 	clock   func() time.Time
 	metrics metrics
 	codec   *compression.Codec
@@ -75,7 +76,7 @@ type Store struct {
 func NewStore(config Config) *Store {
 	return &Store{
 		readers: config.Readers, replica: config.Replica, objects: config.Objects, limits: config.Limits, moves: config.Moves,
-		clock: config.Clock, metrics: newMetrics(config.Metrics), codec: compression.New(maxBlockBytes),
+		bundles: bundlesAtOnce, clock: config.Clock, metrics: newMetrics(config.Metrics), codec: compression.New(maxBlockBytes),
 	}
 }
 

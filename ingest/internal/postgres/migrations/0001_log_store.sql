@@ -22,6 +22,8 @@ CREATE TABLE blocks (
 	object_bytes int,
 	retention    smallint    NOT NULL CHECK (retention > 0), -- days
 	environments bigint      NOT NULL, -- which environments its entries can be of, one of 64 bits each
+	bundle       uuid,                 -- the block that has the filter of its bundle; null: it is in none
+	bundle_words bytea,                -- which words and values the blocks of the bundle can hold; null: another block has it
 	PRIMARY KEY (organization, project, received_at, block, retention),
 	CHECK ((min_seconds, min_nanos) <= (max_seconds, max_nanos))
 ) PARTITION BY LIST (retention);
@@ -31,6 +33,7 @@ ALTER TABLE blocks ALTER COLUMN directory SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN columns SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN texts SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN words SET STORAGE EXTERNAL;
+ALTER TABLE blocks ALTER COLUMN bundle_words SET STORAGE EXTERNAL;
 
 -- A search goes through blocks in the order of one end of their spans, then of their ids, so that it can stop at any block
 -- and continue after it.
@@ -42,6 +45,10 @@ CREATE INDEX blocks_of_project_by_begin ON blocks (organization, project, min_se
 -- Only blocks that span more than an hour can overlap a time that is further than an hour from their ends.
 CREATE INDEX wide_blocks_by_end ON blocks (organization, max_seconds DESC, max_nanos DESC, block DESC) WHERE max_seconds - min_seconds > 3600;
 CREATE INDEX wide_blocks_by_begin ON blocks (organization, min_seconds, min_nanos, block) WHERE max_seconds - min_seconds > 3600;
+
+-- A search for words goes through bundles first.
+CREATE INDEX bundles_by_end ON blocks (organization, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundle_words IS NOT NULL;
+CREATE INDEX bundles_of_project_by_end ON blocks (organization, project, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundle_words IS NOT NULL;
 
 -- What merges look for: few blocks of each project and day.
 CREATE INDEX small_blocks_by_receipt ON blocks (organization, project, received_at) WHERE text_bytes < 65536;

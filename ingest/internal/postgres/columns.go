@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/compression"
+)
+
+// packColumns compresses each part by itself, so that one is read without
+// the others: the number of parts, their sizes, and then all of them.
+func (s *Store) packColumns(b *Block) (packed []byte) {
+	if b.Bytes < ingest.SmallBlockBytes { // it is merged
+		return []byte{}
+	}
+	var sizes, parts []byte
+	number := uint64(0)
+	b.AppendColumns(func(part []byte) {
+		before := len(parts)
+		parts = append(parts, s.codec.Pack(part)...)
+		sizes, number = binary.AppendUvarint(sizes, uint64(len(parts)-before)), number+1 //nolint:gosec // it has grown
+	})
+	return slices.Concat(binary.AppendUvarint(nil, number), sizes, parts)
+}
+
+// readColumns unpacks those columns of a block that a count needs, and says
+// which rows match, nil: all; false where they don't suffice. They are valid as
+// long as into is not used again.
+func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ingest.Count, entries int64) (
+	columns ingest.Columns, rows []bool, known bool, err error,
+) {
+	parts, err := columnParts(p.columns)
+	if err != nil || len(parts) == 0 {
+		return columns, nil, false, err
+	}
+	into.columns = slices.Grow(into.columns, max(0, len(parts)-len(into.columns)))[:len(parts)]
+	unpack := func(i int) (err error) {
+		into.columns[i], err = codec.Unpack(parts[i], into.columns[i])
+		return err
+	}
+	if err := unpack(0); err != nil {
+		return columns, nil, false, err
+	}
+	if columns, err = ingest.ParseColumns(into.columns[0]); err != nil {
+		return columns, nil, false, err
+	}
+	needed, known := count.Columns(&columns)
+	for _, i := range needed {
+		if i+1 >= len(parts) {
+			return columns, nil, false, errColumns
+		}
+		if err := unpack(i + 1); err != nil {
+			return columns, nil, false, err
+		}
+		if err := columns.Read(i, into.columns[i+1], int(entries)); err != nil {
+			return columns, nil, false, err
+		}
+	}
+	if known {
+		rows, known = count.Select(&columns, int(entries))
+	}
+	return columns, rows, known, nil
+}
+
+var errColumns = errors.New("the columns of a block are damaged")
+
+func columnParts(packed []byte) (parts [][]byte, err error) {
+	next := func() (n uint64) {
+		n, size := binary.Uvarint(packed)
+		if size <= 0 || n > uint64(len(packed)) {
+			packed, err = nil, errColumns
+			return 0
+		}
+		packed = packed[size:]
+		return n
+	}
+	if len(packed) == 0 {
+		return nil, nil
+	}
+	sizes := make([]uint64, next())
+	for i := range sizes {
+		sizes[i] = next()
+	}
+	for _, size := range sizes {
+		if size > uint64(len(packed)) {
+			return nil, errColumns
+		}
+		parts, packed = append(parts, packed[:size]), packed[size:]
+	}
+	return parts, err
+}
