@@ -61,6 +61,7 @@ func TestPages(t *testing.T) {
 	for _, page := range in.pages(t, w) {
 		b.inspect(page.pattern, page.path)
 	}
+	b.inspect("the API reference", "/docs")
 	for name, form := range w.answers() {
 		b.open("/console")
 		b.submit(form)
