@@ -36,6 +36,8 @@ const (
 	TypeAPIKeyIssued           = "weir.tenants.v1.api_key_issued"
 	TypeAPIKeyChanged          = "weir.tenants.v1.api_key_changed"
 	TypeAPIKeyRevoked          = "weir.tenants.v1.api_key_revoked"
+	TypeMemberAdded            = "weir.tenants.v1.member_added"
+	TypeMemberRoleChanged      = "weir.tenants.v1.member_role_changed"
 	TypeMemberRemoved          = "weir.tenants.v1.member_removed"
 	TypeDeletionRequested      = "weir.tenants.v1.deletion_requested"
 	TypeDeletionCancelled      = "weir.tenants.v1.deletion_cancelled"

@@ -77,6 +77,8 @@ func samples() map[string]any {
 		contract.TypeDeletionCancelled:                   &contract.DeletionCancelled{Organization: "org_1", Project: "prj_1", CancelledAt: at},
 		contract.TypeDeletionBegun:                       &contract.DeletionBegun{Organization: "org_1", Project: "prj_1", BegunAt: at, GoneBy: at.Add(15 * time.Minute)},
 		contract.TypeDeletionFinished:                    &contract.DeletionFinished{Organization: "org_1", Project: "prj_1", FinishedAt: at},
+		contract.TypeMemberAdded:                         &contract.MemberAdded{Organization: "org_1", Member: "mem_1", Name: "Ada Lovelace", Role: "developer", AddedAt: at},
+		contract.TypeMemberRoleChanged:                   &contract.MemberRoleChanged{Organization: "org_1", Member: "mem_1", Role: "admin", ChangedAt: at},
 		contract.TypeMemberRemoved:                       &contract.MemberRemoved{Organization: "org_1", Member: "mem_1", RemovedAt: at},
 		contract.TypeErased: &contract.Erased{Organization: "org_1", Project: "prj_1", Module: "grouping",
 			Removed: map[string]int64{"error_groups": 3, "occurrences": 12}, ErasedAt: at},
