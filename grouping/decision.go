@@ -48,13 +48,15 @@ type Decision struct {
 	Until       Until      `json:"until,omitzero"`
 	Assignee    Assignee   `json:"assignee,omitzero"`
 	Note        string     `json:"note,omitempty"`
-	Into        string     `json:"into,omitempty"`    // the head that it was merged into, or the group of what was split off
-	From        string     `json:"from,omitempty"`    // the head that it was taken out of
-	Groups      []string   `json:"groups,omitempty"`  // of the head: those that were merged, taken out or split off, sorted
-	Level       HashScope  `json:"level,omitempty"`   // at which errors are split off
-	Like        string     `json:"like,omitempty"`    // their hash in Alike
-	Reason      string     `json:"reason,omitempty"`  // why Weir itself decided
-	Release     string     `json:"release,omitempty"` // of the error that caused it
+	Mentions    []string   `json:"mentions,omitempty"` // ids of the members whom the note mentions, who get mail
+	Unknown     []string   `json:"unknown,omitempty"`  // what it says after an @ that is the name of no member, or of several
+	Into        string     `json:"into,omitempty"`     // the head that it was merged into, or the group of what was split off
+	From        string     `json:"from,omitempty"`     // the head that it was taken out of
+	Groups      []string   `json:"groups,omitempty"`   // of the head: those that were merged, taken out or split off, sorted
+	Level       HashScope  `json:"level,omitempty"`    // at which errors are split off
+	Like        string     `json:"like,omitempty"`     // their hash in Alike
+	Reason      string     `json:"reason,omitempty"`   // why Weir itself decided
+	Release     string     `json:"release,omitempty"`  // of the error that caused it
 	Environment string     `json:"environment,omitempty"`
 	Spike       Spike      `json:"spike,omitzero"`
 	Seen        time.Time  `json:"seen,omitzero"` // the last error of a group that is quiet
@@ -165,7 +167,8 @@ type Command struct {
 	Until      Until
 	Assign     *Assignee // the zero one: nobody
 	Note       string
-	IfVersion  *int64 // refuses another version; nil: none
+	IfVersion  *int64   // refuses another version; nil: none
+	Members    []Member // of the organization: whom the note can mention
 }
 
 // An Invalid is a fault of a command.
@@ -208,11 +211,15 @@ func (s State) Decide(c Command, version int64, now time.Time) (decided []Decisi
 	if d, changes := s.changeOf(c); changes {
 		decided = append(decided, d)
 	}
-	if c.Assign != nil && c.Assign.ID != s.Assignee.ID {
-		decided = append(decided, Decision{Kind: WasAssigned, Assignee: *c.Assign})
+	if to := c.Assignee(); c.Assign != nil && to.ID != s.Assignee.ID {
+		decided = append(decided, Decision{Kind: WasAssigned, Assignee: to})
 	}
 	if c.Note != "" {
-		decided = append(decided, Decision{Kind: WasNoted, Note: c.Note})
+		noted := Decision{Kind: WasNoted, Note: c.Note}
+		if err := noted.mention(c.Members); err != nil {
+			return nil, err
+		}
+		decided = append(decided, noted)
 	}
 	if version+int64(len(decided)) > MaxDecisions && len(decided) > 0 {
 		return nil, ErrFull
@@ -221,6 +228,17 @@ func (s State) Decide(c Command, version int64, now time.Time) (decided []Decisi
 		decided[i].At = now
 	}
 	return decided, nil
+}
+
+// Assignee is whom the command names, by id, name or label; zero: nobody.
+func (c Command) Assignee() (to Assignee) {
+	if c.Assign == nil {
+		return to
+	}
+	if m, is := memberNamed(c.Assign.ID, c.Members); is {
+		return Assignee(m)
+	}
+	return *c.Assign
 }
 
 // changeOf is the change of the status that a command wants.

@@ -68,6 +68,7 @@ const (
 	TypeErrorGroupMerged       = "weir.grouping.v1.error_group_merged"
 	TypeErrorGroupUnmerged     = "weir.grouping.v1.error_group_unmerged"
 	TypeErrorGroupSplit        = "weir.grouping.v1.error_group_split"
+	TypeErrorGroupMentioned    = "weir.grouping.v1.error_group_mentioned"
 	TypeErrorAlertFired        = "weir.grouping.v1.error_alert_fired"
 	TypeErrorsChangeReported   = "weir.grouping.v1.change_reported"
 	TypeKeyUsed                = "weir.ingest.v1.key_used"

@@ -248,6 +248,25 @@ type ErrorGroupChanged struct {
 	Addressed
 }
 
+// ErrorGroupMentioned is a fact on weir.grouping.v1: a note about an error
+// group mentions members, who get mail. Notes of several groups that were
+// written at once are one.
+type ErrorGroupMentioned struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	Group        string    `json:"group"`
+	Title        string    `json:"title"`
+	Type         string    `json:"type"`
+	Culprit      string    `json:"culprit"`
+	Note         string    `json:"note"`
+	Members      []string  `json:"members"`        // ids of those whom it mentions
+	More         int64     `json:"more,omitempty"` // groups beyond this one with the same note
+	Actor        string    `json:"actor"`          // id of the member or API key
+	ActorName    string    `json:"actor_name,omitempty"`
+	At           time.Time `json:"at"`
+	Addressed
+}
+
 // ErrorAlert is a fact on weir.grouping.v1: what an alert on the errors of a
 // project tells in one message.
 type ErrorAlert struct {
@@ -312,6 +331,7 @@ func Notifications() []Notification {
 		{TypeErrorGroupMerged, "error_group.merged", "an error is merged into another"},
 		{TypeErrorGroupSplit, "error_group.split", "some of an error become another"},
 		{TypeErrorGroupUnmerged, "error_group.unmerged", "an error is taken out of the one that it was merged into"},
+		{TypeErrorGroupMentioned, "error_group.mentioned", "a note about an error mentions members"},
 		{TypeErrorAlertFired, "error_alert.fired", "an alert on errors has something to tell"},
 		{TypeSearchAlertFired, "search_alert.firing", "an alert on a saved search fires"},
 		{TypeSearchAlertResolved, "search_alert.resolved", "an alert on a saved search is over"},

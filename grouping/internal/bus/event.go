@@ -61,6 +61,9 @@ func Announce(ctx context.Context, tx pgx.Tx, changes []postgres.Change) error {
 			facts = append(facts, fact)
 		}
 	}
+	if fact, any := mentionFact(changes); any {
+		facts = append(facts, fact)
+	}
 	if err := outbox.Save(ctx, tx, facts); err != nil {
 		return err
 	}
@@ -83,9 +86,42 @@ func changeFact(c postgres.Change) (fact outbox.Fact, announced bool) {
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())
 	}
-	// The number of a decision is used again once its group has expired and come back.
-	id := g.ID + "/" + strconv.FormatInt(g.Version, 10) + "/" + d.At.UTC().Format(time.DateOnly)
-	return outbox.Fact{Organization: c.Organization, ID: id, Type: name, At: d.At, Body: body}, true
+	return outbox.Fact{Organization: c.Organization, ID: decisionID(c), Type: name, At: d.At, Body: body}, true
+}
+
+// mentionFact tells those whom the note of some decisions mentions, but not
+// who wrote it. Those of one request have the same note.
+func mentionFact(changes []postgres.Change) (fact outbox.Fact, any bool) {
+	noted := slices.Collect(func(yield func(postgres.Change) bool) {
+		for _, c := range changes {
+			if len(c.Decision.Mentions) > 0 && !yield(c) {
+				return
+			}
+		}
+	})
+	if len(noted) == 0 {
+		return fact, false
+	}
+	c, g := noted[0], noted[0].Group
+	members := slices.DeleteFunc(slices.Clone(c.Decision.Mentions), func(member string) bool { return member == c.By.ID })
+	if len(members) == 0 {
+		return fact, false
+	}
+	body, err := json.Marshal(contract.ErrorGroupMentioned{
+		Organization: c.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Note: c.Decision.Note,
+		Members: members, More: int64(len(noted) - 1), Actor: c.By.ID, ActorName: c.By.Name, At: c.Decision.At.UTC(),
+		Addressed: contract.Addressed{MailTo: &contract.MailTo{Members: members}, Path: errorsPath + "/" + g.ID},
+	})
+	if err != nil {
+		panic("BUG: cannot encode an event: " + err.Error())
+	}
+	return outbox.Fact{Organization: c.Organization, ID: decisionID(c), Type: contract.TypeErrorGroupMentioned, At: c.Decision.At, Body: body}, true
+}
+
+// decisionID identifies a decision: its number is used again once its group
+// has expired and come back.
+func decisionID(c postgres.Change) string {
+	return c.Group.ID + "/" + strconv.FormatInt(c.Group.Version, 10) + "/" + c.Decision.At.UTC().Format(time.DateOnly)
 }
 
 func linksOf(links []grouping.Link) (addresses []string) {

@@ -125,6 +125,14 @@ func placed(fields []ui.Field, invalid grouping.Invalid) (found bool) {
 	return found
 }
 
+// members are those of the reader's organization who may read errors.
+func (c *console) members(r *http.Request) (members []grouping.Member) {
+	for _, m := range c.directory.MembersThatRead(identity.OrganizationOf(r.Context()), identity.ReadErrors) {
+		members = append(members, grouping.Member{ID: m.ID, Name: m.Name})
+	}
+	return members
+}
+
 // who names an author or an assignee to the reader.
 func (c *console) who(r *http.Request, id, name string) string {
 	if id != "" && id == identity.FromContext(r.Context()).Member {

@@ -34,8 +34,12 @@ func pagesFor(t *testing.T, role string) http.Handler { return pagesAs(t, groupi
 
 // pagesAs are the pages of a service for a role.
 func pagesAs(t *testing.T, service *groups.Service, role string) http.Handler {
+	return pagesWith(t, service, identity.NewDirectory(), role)
+}
+
+func pagesWith(t *testing.T, service *groups.Service, projects *identity.Directory, role string) http.Handler {
 	t.Helper()
-	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
+	credentials := identity.NewCredentials(time.Now)
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: "acme", Member: "mem_1",
 		Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive, Version: 1})
 	if err := credentials.Apply(contract.CredentialKey(session), issued); err != nil {

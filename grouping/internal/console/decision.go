@@ -93,18 +93,29 @@ type decideForms struct {
 	Newest  string // the newest release of the group's package; empty: none is known
 	Release ui.Field
 	Label   ui.Field
+	Example string // name of a member
 	Link    []ui.Field
 }
 
-func newDecideForms(r *http.Request, g postgres.Group, newest string) decideForms {
-	d := decideForms{May: may(r), Key: rand.Text(), Version: g.Version, Newest: newest}
+func (c *console) newDecideForms(r *http.Request, g postgres.Group, newest string) decideForms {
+	d := decideForms{May: may(r), Key: rand.Text(), Version: g.Version, Newest: newest, Example: "Ada"}
 	for _, u := range untils {
 		d.Untils = append(d.Untils, ui.Choice{Value: u.value, Text: u.text})
 	}
 	d.Release = ui.Field{Name: "release", Label: "Release", Value: newest, MaxLength: grouping.MaxRelease, Autocomplete: "off",
 		Hint: "Its errors, and those of later releases, open it again."}
+	assignee := grouping.Command{Assign: &grouping.Assignee{ID: g.State.Assignee.Name}, Members: c.members(r)}.Assignee()
 	d.Label = ui.Field{Name: "assignee", Label: "Who looks after it", Value: g.State.Assignee.ID, MaxLength: grouping.MaxAssignee, Autocomplete: "off",
-		Hint: "A member's id or a label, such as that of a team. Empty: nobody."}
+		Hint: "A member or a label, such as that of a team. Empty: nobody."}
+	if assignee.ID == g.State.Assignee.ID { // the name alone says who it is
+		d.Label.Value = assignee.Name
+	}
+	for _, m := range c.members(r) {
+		d.Label.Offers = append(d.Label.Offers, m.Name)
+	}
+	if len(d.Label.Offers) > 0 {
+		d.Example = d.Label.Offers[0]
+	}
 	d.Link = []ui.Field{
 		{Name: "url", Label: "Address", Type: "url", MaxLength: grouping.MaxLinkURL, Required: true, Autocomplete: "off", Hint: "Of a ticket, or the like."},
 		{Name: "title", Label: "What it is", MaxLength: grouping.MaxLinkTitle, Optional: true, Autocomplete: "off", Hint: "Such as PAY-7."},

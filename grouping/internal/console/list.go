@@ -86,7 +86,7 @@ func (p *groupPages) showGroups(w http.ResponseWriter, r *http.Request) error {
 	search, asked, err := p.queryOf(asked)
 	words := ui.Field{Label: "Title, type or culprit", Hint: "Words, type:KeyError release:1.2 assigned:me", MaxLength: 200}
 	page := groupsPage{Filters: ui.NewFilters(r, p.directory.Projects(identity.FromContext(r.Context()).Organization), words, ui.AnyTime, err)}
-	page.decideForms, page.Views, page.DecidePath = newDecideForms(r, postgres.Group{}, ""), viewsOf(r), groupsPath+"/decide?"+r.URL.RawQuery
+	page.decideForms, page.Views, page.DecidePath = p.newDecideForms(r, postgres.Group{}, ""), viewsOf(r), groupsPath+"/decide?"+r.URL.RawQuery
 	page.Filters.Keep(r, "status")
 	page.Filters.Keep(r, "new_since")
 	page.Filters.Keep(r, "sort")

@@ -87,7 +87,7 @@ func (d *Decisions) decide(ctx context.Context, tx pgx.Tx, request Request, ids 
 		return nil, err
 	}
 	known := map[string]grouping.Sights{} // by project; bounded by the groups
-	now, decided := d.db.now(), locked[:0]
+	now, members, decided := d.db.now(), d.db.members(request.Who.Organization), locked[:0]
 	for _, m := range locked {
 		if !d.db.mayRead(request.Who, m.Group.Project) {
 			continue
@@ -103,6 +103,7 @@ func (d *Decisions) decide(ctx context.Context, tx pgx.Tx, request Request, ids 
 		if err != nil {
 			return nil, err
 		}
+		command.Members = members
 		m.Decisions, err = m.Group.State.Decide(command, m.Group.Version, now)
 		var conflict grouping.Conflict
 		if errors.As(err, &conflict) {
@@ -132,7 +133,8 @@ type Bulk struct {
 func (d *Decisions) DecideAll(ctx context.Context, request Request, query postgres.GroupQuery, wish Wish) (Bulk, error) {
 	query.Unlike = postgres.Unlike{Status: wish.Status}
 	if wish.Assign != nil {
-		query.Unlike.Assignee = &wish.Assign.ID
+		named := grouping.Command{Assign: wish.Assign, Members: d.db.members(request.Who.Organization)}.Assignee()
+		query.Unlike.Assignee = &named.ID
 	}
 	if query.Unlike == (postgres.Unlike{}) {
 		return Bulk{}, grouping.Invalid{Detail: "The request decides nothing about a search.", Fix: "Send a status or an assignee. A note alone is for one group."}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/idempotency"
@@ -50,6 +51,14 @@ func (s *store) mayRead(who identity.Principal, project string) bool {
 // hidden are the projects of an organization whose groups nobody may read.
 func (s *store) hidden(organization string) []string {
 	return slices.Collect(maps.Keys(s.projects.Hidden(organization)))
+}
+
+// members are those of an organization who may read errors.
+func (s *store) members(organization string) (members []grouping.Member) {
+	for _, m := range s.projects.MembersThatRead(organization, identity.ReadErrors) {
+		members = append(members, grouping.Member{ID: m.ID, Name: m.Name})
+	}
+	return members
 }
 
 // read runs fn in a snapshot of the organization's rows.
