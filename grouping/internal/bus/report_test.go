@@ -57,6 +57,12 @@ func TestChangesAreReported(t *testing.T) {
 	}
 	status := func(to grouping.Status) groups.Wish { return groups.Wish{Command: grouping.Command{Status: to}} }
 	var alert *postgres.Alert
+	var m postgres.SourceMap
+	upload := func() (postgres.SourceMap, error) {
+		kept, _, err := w.SourceMaps.Upload(t.Context(), w.request(), "shop", groups.Upload{Release: "1.0", Name: "app.js",
+			Text: []byte(`{"version":3,"sources":["src/a.ts"],"names":[],"mappings":"AAAA"}`)})
+		return kept, err
+	}
 	for _, c := range []struct {
 		name          string
 		change        func() error
@@ -93,6 +99,11 @@ func TestChangesAreReported(t *testing.T) {
 			return err
 		}, "", "", nil, nil},
 		{"deleted", func() error { _, err := w.Alerts.Delete(t.Context(), w.request(), "shop", alert.ID, 0); return err }, "error_alert.deleted", "", nil, nil},
+		{"a source map", func() (err error) { m, err = upload(); return err }, "error_source_map.uploaded", "", nil,
+			map[string]string{"script": "~/app.js", "release": "1.0", "size": "65 bytes", "sha256": "f58ddf00b52b1f0709ec62c67c8c685b579d5c332e4f29af2faeaadd05a56878"}},
+		{"the same map", func() error { _, err := upload(); return err }, "", "", nil, nil},
+		{"no map more", func() error { return w.SourceMaps.Delete(t.Context(), w.request(), "shop", m.ID) }, "error_source_map.deleted", "",
+			map[string]string{"script": "~/app.js", "release": "1.0", "size": "65 bytes", "sha256": "f58ddf00b52b1f0709ec62c67c8c685b579d5c332e4f29af2faeaadd05a56878"}, nil},
 		{"one resolved", decide(status(grouping.Resolved), ids[0]), "error_group.resolved", ids[0], map[string]string{"status": "unresolved"},
 			map[string]string{"status": "resolved", "version": "1"}},
 		{"resolved again", decide(status(grouping.Resolved), ids[0]), "", "", nil, nil},

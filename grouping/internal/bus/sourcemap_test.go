@@ -23,7 +23,7 @@ import (
 // upload uploads a map of a script in this moment.
 func (w *world) upload(upload groups.Upload) (postgres.SourceMap, bool) {
 	w.t.Helper()
-	kept, created, err := w.SourceMaps.Upload(w.t.Context(), member, "shop", upload)
+	kept, created, err := w.SourceMaps.Upload(w.t.Context(), w.request(), "shop", upload)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestMapsAreReplaced(t *testing.T) {
 	kept, _ = w.upload(other)
 	renewed := w.accept(w.now.Add(time.Minute), line)
 	w.now = w.now.Add(time.Hour)
-	if err := w.SourceMaps.Delete(t.Context(), "acme", "shop", kept.ID); err != nil {
+	if err := w.SourceMaps.Delete(t.Context(), w.request(), "shop", kept.ID); err != nil {
 		t.Fatal(err)
 	}
 	w.consume(w.accept(w.now.Add(time.Minute), line), renewed, old)
