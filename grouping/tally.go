@@ -218,18 +218,15 @@ func (c *Count) Merge(d *Count) {
 	}
 }
 
-// Releases are those of the earliest and the latest
-// occurrence that named one; empty if none did.
+// Releases are that of the earliest occurrence, which may name none, and that
+// of the latest one that did; empty: there is none.
 func (c *Count) Releases() (first, last string) {
 	var from, to int64
-	for _, s := range c.Seen {
-		if s.Release == "" {
-			continue
-		}
-		if at := slices.Min(s.Times); first == "" || at < from {
+	for i, s := range c.Seen {
+		if at := slices.Min(s.Times); i == 0 || at < from || at == from && first == "" {
 			first, from = s.Release, at
 		}
-		if at := slices.Max(s.Times); last == "" || at > to {
+		if at := slices.Max(s.Times); s.Release != "" && (last == "" || at > to) {
 			last, to = s.Release, at
 		}
 	}

@@ -241,13 +241,13 @@ func addUp(ctx context.Context, tx pgx.Tx, organization string, heads []string) 
 		   AND EXISTS (SELECT FROM error_groups m WHERE m.organization = $1 AND m.merged_into = head.id)`, `
 		UPDATE error_groups head SET count = all_of.count, first_seen = all_of.first_seen, last_seen = all_of.last_seen, seen_minute = all_of.seen_minute,
 		       levels = all_of.levels, expires = all_of.expires, arrived = all_of.arrived, samples = all_of.samples, members = all_of.members,
-		       first_release = coalesce(all_of.first_release, ''), last_release = coalesce(all_of.last_release, ''),
+		       first_release = all_of.first_release, last_release = coalesce(all_of.last_release, ''),
 		       environments = array(SELECT DISTINCT e FROM error_groups m, unnest(m.environments) AS e
 		           WHERE m.organization = $1 AND m.merged_into = head.id ORDER BY e LIMIT ` + strconv.Itoa(grouping.MaxEnvironments) + `)
 		  FROM (SELECT merged_into AS id, sum(count)::bigint AS count, min(first_seen) AS first_seen, max(last_seen) AS last_seen,
 		               max(seen_minute) AS seen_minute, bit_or(levels) AS levels, max(expires) AS expires, max(arrived) AS arrived,
 		               sum(samples)::bigint AS samples, count(*) - 1 AS members,
-		               (array_agg(first_release ORDER BY first_seen, id) FILTER (WHERE first_release <> ''))[1] AS first_release,
+		               (array_agg(first_release ORDER BY first_seen, first_release = '', id))[1] AS first_release,
 		               (array_agg(last_release ORDER BY last_seen DESC, id) FILTER (WHERE last_release <> ''))[1] AS last_release
 		          FROM error_groups WHERE organization = $1 AND merged_into = ANY ($2) GROUP BY merged_into) all_of
 		 WHERE head.organization = $1 AND head.id = all_of.id`, `

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -89,6 +90,34 @@ func like(typ string, after time.Duration, environment, release string, severity
 	o := seen(typ, after)
 	o.Environment, o.Release, o.Severity, o.Accepted = environment, release, severity, noon.Add(after)
 	return o
+}
+
+// The first release is that of the first error, also where this named none, in
+// whatever order errors and merges come.
+func TestFirstRelease(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, like("AlphaError", 2*time.Minute, "prod", "2", grouping.SeverityError), like("BetaError", 3*time.Minute, "prod", "3", grouping.SeverityError))
+	expect := func(when string, want map[string]string) {
+		t.Helper()
+		got := map[string]string{} // bounded by the types
+		for typ, g := range byType(t, pool) {
+			got[typ] = g.FirstRelease
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: first in %v, want %v", when, got, want)
+		}
+	}
+	expect("at first", map[string]string{"AlphaError": "2", "BetaError": "3"})
+	mustApply(t, pool, like("BetaError", time.Minute, "prod", "", grouping.SeverityError), like("BetaError", 90*time.Second, "prod", "1", grouping.SeverityError))
+	expect("after an earlier one without", map[string]string{"AlphaError": "2", "BetaError": ""})
+	ids := map[string]string{} // bounded by the types
+	for typ, g := range byType(t, pool) {
+		ids[typ] = g.ID
+	}
+	merge(t, pool, time.Hour, ids["AlphaError"], ids["BetaError"])
+	expect("merged", map[string]string{"AlphaError": ""})
+	mustApply(t, pool, like("BetaError", 0, "prod", "0", grouping.SeverityError))
+	expect("after one that is earlier still", map[string]string{"AlphaError": "0"})
 }
 
 // A merged group is counted in its head, and is as it would be without that when it is taken out.
