@@ -31,6 +31,7 @@ type shownOccurrence struct {
 	LogsFrom    string // of those after it, the oldest first
 	Exceptions  []shownException
 	More        int64 // exceptions that are not shown
+	Differs     bool  // errors like it can be split off
 }
 
 // shownException is one error of a chain.
@@ -60,7 +61,7 @@ var libraryReasons = map[trace.Reason]string{
 
 func showOccurrences(project string, occurrences []postgres.Occurrence) (shown []shownOccurrence) {
 	for _, o := range occurrences {
-		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment,
+		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment, Differs: o.Differs,
 			LogsUpTo: logsUpTo(project, o), LogsFrom: logsFrom(project, o)}
 		for _, x := range o.Exceptions[:min(len(o.Exceptions), maxExceptions)] {
 			s.Exceptions = append(s.Exceptions, showException(x, o.Build))
