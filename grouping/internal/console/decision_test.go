@@ -126,6 +126,7 @@ func TestMentions(t *testing.T) {
 	if status, body := post(pages, path+"/decide", url.Values{"do": {"note"}, "note": {strings.Repeat("x", 2001)}}); status != 422 {
 		t.Errorf("a note that is too long: %d %s", status, body)
 	}
+	shows(t, pages, "/console/errors?q="+url.QueryEscape(`assigned:"Ada Lovelace"`), "AlphaError")
 	if err := directory.Apply(contract.TypeMemberRemoved, []byte(`{"organization":"acme","member":"mem_ada"}`)); err != nil {
 		t.Fatal(err)
 	}

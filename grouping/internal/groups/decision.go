@@ -133,13 +133,14 @@ type Bulk struct {
 func (d *Decisions) DecideAll(ctx context.Context, request Request, query postgres.GroupQuery, wish Wish) (Bulk, error) {
 	query.Unlike = postgres.Unlike{Status: wish.Status}
 	if wish.Assign != nil {
-		named := grouping.Command{Assign: wish.Assign, Members: d.db.members(request.Who.Organization)}.Assignee()
-		query.Unlike.Assignee = &named.ID
+		named := d.db.assignee(request.Who.Organization, wish.Assign.ID)
+		query.Unlike.Assignee = &named
 	}
 	if query.Unlike == (postgres.Unlike{}) {
 		return Bulk{}, grouping.Invalid{Detail: "The request decides nothing about a search.", Fix: "Send a status or an assignee. A note alone is for one group."}
 	}
 	return once(ctx, d.db, request, []any{query, wish}, func(tx pgx.Tx) (string, Bulk, error) {
+		query.Assignee = d.db.assignee(request.Who.Organization, query.Assignee)
 		query.Hidden, query.TimeUp = d.db.hidden(request.Who.Organization), d.db.timeUp(maxSearchTime)
 		found, err := postgres.FindIDs(ctx, tx, pg.Organization(request.Who.Organization), query, MaxBulk)
 		if err != nil {

@@ -37,6 +37,7 @@ const maxSearchTime = 2 * time.Second
 // List finds a page of groups. After maxSearchTime it ends with what was found.
 func (g *Groups) List(ctx context.Context, organization string, query postgres.GroupQuery) (postgres.Page, error) {
 	page, err := read(ctx, g.db, organization, func(tx pgx.Tx, of pg.Organization) (page postgres.Page, err error) {
+		query.Assignee = g.db.assignee(organization, query.Assignee)
 		query.Now, query.Hidden, query.TimeUp = g.db.clock(), g.db.hidden(organization), g.db.timeUp(maxSearchTime)
 		if page, err = postgres.Groups(ctx, tx, of, query); err != nil {
 			return page, err

@@ -61,6 +61,11 @@ func (s *store) members(organization string) (members []grouping.Member) {
 	return members
 }
 
+// assignee is the id of whom a search names: of a member, by name or id, or a label.
+func (s *store) assignee(organization, named string) string {
+	return grouping.Command{Assign: &grouping.Assignee{ID: named}, Members: s.members(organization)}.Assignee().ID
+}
+
 // read runs fn in a snapshot of the organization's rows.
 func read[T any](ctx context.Context, s *store, organization string, fn func(tx pgx.Tx, organization pg.Organization) (T, error)) (found T, err error) {
 	release, err := s.limiter.Acquire(ctx, organization)

@@ -51,6 +51,17 @@ func TestSearchLine(t *testing.T) {
 	}
 }
 
+// A field is taken out of a search line, and all else stays.
+func TestSearchLineWithout(t *testing.T) {
+	for line, want := range map[string]string{
+		"": "", "is:resolved": "", ` a is:resolved "is:ignored"  release:"my app" this:is:x is:`: `a "is:ignored" release:"my app" this:is:x is:`,
+	} {
+		if got := query.Without(line, "is"); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
 // A search line that can't be meant, or names a state or level that is none, says so.
 func TestSearchLineRefuses(t *testing.T) {
 	for asked, parameter := range map[string]string{
