@@ -65,7 +65,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, pool: open(t), members: identity.NewDirectory(), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	w.Service = groups.New(groups.Config{
 		Report:    bus.Report,
-		NewGroups: grouping.Budgets{Project: 1000, Organization: 1000}, Projects: w.members, Pool: w.pool, Reads: w.pool, Concurrency: 2,
+		NewGroups: grouping.Budgets{Project: 1000, Organization: 1000}, Projects: w.members, Pool: w.pool, Reads: w.pool, Concurrency: 16,
 		Announce: bus.Announce, Send: bus.SaveMessages, MaxAlerts: 50, Clock: func() time.Time { return w.now }, Metrics: prometheus.NewRegistry(),
 	})
 	return w

@@ -78,7 +78,8 @@ func FindAlike(ctx context.Context, tx pgx.Tx, organization pg.Organization, f *
 	return of, alike, samples, err
 }
 
-// SaveSplit makes a decision to split hold, unless it does already. Its group must be locked.
+// SaveSplit makes a decision to split hold, unless it does already. Its family must be
+// locked by LockFamilies, which lets one of an organization split at a time: so they count right.
 func SaveSplit(ctx context.Context, tx pgx.Tx, m *Made, d grouping.Decision) (saved bool, err error) {
 	hash, ok := grouping.ParseHash(d.Like)
 	if !ok {
