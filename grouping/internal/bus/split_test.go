@@ -41,7 +41,9 @@ func TestSplitsAtOnce(t *testing.T) {
 		if err != nil || len(detail.Occurrences) != 2 {
 			t.Fatalf("%d samples, %v", len(detail.Occurrences), err)
 		}
-		all.Go(func() { _, faults[i] = w.Merges.Split(t.Context(), w.request(), g.ID, detail.Occurrences[0].Entry, nil) })
+		all.Go(func() {
+			_, faults[i] = w.Merges.Split(t.Context(), w.request(), g.ID, detail.Occurrences[0].Entry, nil)
+		})
 	}
 	all.Wait()
 	refused := 0

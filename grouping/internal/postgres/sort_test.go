@@ -69,7 +69,7 @@ func BenchmarkLists(b *testing.B) {
 		for name, q := range map[string]postgres.GroupQuery{
 			"all": {}, "unresolved": {Status: grouping.Unresolved}, "archived": {Status: grouping.Archived}, "level": {Severities: grouping.SeverityFatal},
 			"environment": {Environments: []string{"moon"}}, "word": {Words: []string{"needle"}}, "words": {Words: []string{"error", "of", "kind", "9"}},
-			"assignee": {Assignee: "nobody"}, "to": {To: noon.Add(-300 * aDay)}, "new": {NewSince: true},
+			"assignee": {Assignee: "nobody"}, "unassigned": {Unassigned: true, Status: grouping.Resolved}, "type": {Type: "Error42"}, "release": {Release: "9.9"}, "to": {To: noon.Add(-300 * aDay)}, "new": {NewSince: true},
 		} {
 			b.Run(fmt.Sprintf("by=%s/%s", by, name), func(b *testing.B) {
 				var took []time.Duration
