@@ -54,7 +54,7 @@ type Decision struct {
 	From        string     `json:"from,omitempty"`     // the head that it was taken out of
 	Groups      []string   `json:"groups,omitempty"`   // of the head: those that were merged, taken out or split off, sorted
 	Level       HashScope  `json:"level,omitempty"`    // at which errors are split off
-	Like        string     `json:"like,omitempty"`     // their hash in Alike
+	Like        string     `json:"like,omitempty"`     // their hash in SplitHashes
 	Reason      string     `json:"reason,omitempty"`   // why Weir itself decided
 	Release     string     `json:"release,omitempty"`  // of the error that caused it
 	Environment string     `json:"environment,omitempty"`
@@ -82,7 +82,7 @@ func (r Resolution) equal(other Resolution) bool {
 type Until struct {
 	At    time.Time     `json:"at,omitzero"`     // when this time has come; zero: no time
 	Count int64         `json:"count,omitempty"` // when so many errors have come; 0: any number
-	Users int64         `json:"users,omitempty"` // when they have affected so many users, by a Crowd; 0: any number
+	Users int64         `json:"users,omitempty"` // when they have affected so many users, by a UserCount; 0: any number
 	Per   time.Duration `json:"per,omitempty"`   // when they come within this span, one of Spans; 0: in all
 }
 
@@ -114,14 +114,14 @@ type State struct {
 // Progress counts the errors of an ignored group since it is
 // ignored. It follows from the errors, so no event has it.
 type Progress struct {
-	Count  int64   `json:"count,omitempty"`
-	Newest int64   `json:"newest,omitempty"` // number of the newest span
-	Spans  []int64 `json:"spans,omitempty"`  // errors of the newest span and those before it; see spansPer
-	Crowd  Crowd   `json:"crowd,omitzero"`   // the users
+	Count     int64     `json:"count,omitempty"`
+	Newest    int64     `json:"newest,omitempty"` // number of the newest span
+	Spans     []int64   `json:"spans,omitempty"`  // errors of the newest span and those before it; see spansPer
+	UserCount UserCount `json:"crowd,omitzero"`   // the users
 }
 
 // IsZero is for a group that is not ignored.
-func (p Progress) IsZero() bool { return p.Count == 0 && p.Crowd.IsZero() }
+func (p Progress) IsZero() bool { return p.Count == 0 && p.UserCount.IsZero() }
 
 // Counts reports whether errors change the progress of an ignored group.
 func (s State) Counts() bool { return s.Until.counts() }
@@ -321,7 +321,7 @@ type Arrival struct {
 
 // Observe counts errors of a group, and returns what follows for its
 // status. What happened before the status was decided follows nothing.
-func (s *State) Observe(seen []Seen, known Sights) (d Decision, follows bool) {
+func (s *State) Observe(seen []Seen, known SeenReleases) (d Decision, follows bool) {
 	switch s.Status {
 	case Resolved:
 		return s.regression(seen, known)
@@ -335,7 +335,7 @@ func (s *State) Observe(seen []Seen, known Sights) (d Decision, follows bool) {
 
 // regression is the decision of the first error that shows
 // that a resolved fault is not mended.
-func (s *State) regression(seen []Seen, known Sights) (d Decision, found bool) {
+func (s *State) regression(seen []Seen, known SeenReleases) (d Decision, found bool) {
 	since, first := s.Since.UnixMicro(), int64(0)
 	var of Seen
 	for _, kind := range seen {
@@ -360,7 +360,7 @@ func (s *State) regression(seen []Seen, known Sights) (d Decision, found bool) {
 // broken reports whether errors of a kind, from after the decision, show
 // that the fault is not mended. Errors of older releases don't,
 // and those without one don't where a release was named.
-func (r Resolution) broken(kind Seen, decided time.Time, known Sights) bool {
+func (r Resolution) broken(kind Seen, decided time.Time, known SeenReleases) bool {
 	switch {
 	case r.Next:
 		first, sighted := known.first(kind.Release)
@@ -429,12 +429,12 @@ func (s *State) overdue(seen []Seen) (d Decision, ends bool) {
 			return Decision{Kind: WasUnignored, At: time.UnixMicro(micros).UTC(), Reason: "It happened " + timesOf(s.Until.Count) + s.Until.since()}, true
 		}
 	}
-	return s.crowded(seen)
+	return s.enoughUsers(seen)
 }
 
-// crowded counts the users of errors that were accepted since the group is
+// enoughUsers counts the users of errors that were accepted since the group is
 // ignored, and ends that when there are enough.
-func (s *State) crowded(seen []Seen) (d Decision, ends bool) {
+func (s *State) enoughUsers(seen []Seen) (d Decision, ends bool) {
 	if s.Until.Users == 0 {
 		return Decision{}, false
 	}
@@ -448,7 +448,7 @@ func (s *State) crowded(seen []Seen) (d Decision, ends bool) {
 	}
 	slices.SortFunc(arrived, func(a, b Arrival) int { return a.At.Compare(b.At) })
 	for _, a := range arrived {
-		if s.Progress.Crowd.add(a.At, a.Users, s.Until.Users, cmp.Or(s.Until.Per, forEver)) {
+		if s.Progress.UserCount.add(a.At, a.Users, s.Until.Users, cmp.Or(s.Until.Per, forEver)) {
 			affected := thousands(int(s.Until.Users)) + " users"
 			if s.Until.Users == 1 {
 				affected = "a user"

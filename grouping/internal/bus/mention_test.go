@@ -49,7 +49,7 @@ func TestMentionsAreTold(t *testing.T) {
 		t.Helper()
 		request := w.request()
 		request.Key = key
-		if _, err := w.Decisions.DecideEach(t.Context(), request, ids, groups.Wish{Command: grouping.Command{Note: text}}); err != nil {
+		if _, err := w.Decisions.DecideEach(t.Context(), request, ids, groups.DecisionRequest{Command: grouping.Command{Note: text}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -252,7 +252,7 @@ func TestMapsJoinGroups(t *testing.T) {
 		if err != nil || len(activity) != 1 || activity[0].Kind != grouping.WasMerged || !strings.Contains(activity[0].Reason, "The source map of release 1.0 came") {
 			t.Fatalf("%s first: %+v, %v", first, activity, err)
 		}
-		if _, err := w.Merges.Unmerge(t.Context(), groups.Request{Who: who}, groups.Merging{Into: head.ID, Groups: activity[0].Groups}); err != nil {
+		if _, err := w.Merges.Unmerge(t.Context(), groups.Request{Who: who}, groups.MergeRequest{Into: head.ID, Groups: activity[0].Groups}); err != nil {
 			t.Fatal(err)
 		}
 		w.upload(groups.Upload{Release: "2.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})

@@ -111,7 +111,7 @@ func (g *Groups) Activity(ctx context.Context, who identity.Principal, id string
 // A Count is how often a group happened, where and to whom.
 type Count struct {
 	postgres.Numbers
-	Releases grouping.Sights // all known ones of the project
+	Releases grouping.SeenReleases // all known ones of the project
 }
 
 // Count counts the errors of a group, and of what is merged into it, on the days from one instant to another.

@@ -131,7 +131,7 @@ func (o *Owners) apply(ctx context.Context, tx pgx.Tx, request Request, project 
 
 // assign decides about groups, which it locks.
 func (o *Owners) assign(ctx context.Context, tx pgx.Tx, organization pg.Organization, ids []string, rules grouping.Owners) (
-	assigned []*postgres.Made, err error,
+	assigned []*postgres.DecidedGroup, err error,
 ) {
 	of, err := postgres.FindOwned(ctx, tx, organization, ids)
 	if err != nil {

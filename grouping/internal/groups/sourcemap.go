@@ -156,7 +156,7 @@ func (s *SourceMaps) Remap(ctx context.Context) error {
 		return err
 	}
 	err = repeat(ctx, s.db.pool, func(tx pgx.Tx) (more bool, err error) {
-		join, found, err := postgres.TakeJoin(ctx, tx)
+		join, found, err := postgres.TakeMapMerge(ctx, tx)
 		if err != nil || !found {
 			return false, err
 		}
@@ -173,7 +173,7 @@ func (s *SourceMaps) Remap(ctx context.Context) error {
 
 // join merges groups that a source map shows to be one, each pair once: who
 // takes them apart again is not overruled.
-func (s *SourceMaps) join(ctx context.Context, tx pgx.Tx, join postgres.Join) error {
+func (s *SourceMaps) join(ctx context.Context, tx pgx.Tx, join postgres.MapMerge) error {
 	families, err := join.Families(ctx, tx)
 	if err != nil || len(families) < len(join.Groups) {
 		return err
@@ -182,7 +182,7 @@ func (s *SourceMaps) join(ctx context.Context, tx pgx.Tx, join postgres.Join) er
 	if other.Head.Group.FirstSeen.Before(into.Head.Group.FirstSeen) {
 		into, other = other, into
 	}
-	decided, err := into.Kin().Merge([]grouping.Family{other.Kin()}, nil, s.db.now())
+	decided, err := into.Versions().Merge([]grouping.Family{other.Versions()}, nil, s.db.now())
 	var invalid grouping.Invalid
 	if errors.Is(err, grouping.ErrFull) || errors.As(err, &invalid) {
 		return nil // they stay apart
@@ -201,5 +201,5 @@ func (s *SourceMaps) join(ctx context.Context, tx pgx.Tx, join postgres.Join) er
 			decided[id] = d
 		}
 	}
-	return s.announce.recordMerges(ctx, tx, join.Organization, postgres.MadeOf(families, decided), postgres.Author{})
+	return s.announce.recordMerges(ctx, tx, join.Organization, postgres.DecidedGroups(families, decided), postgres.Author{})
 }

@@ -75,29 +75,29 @@ type decisionBody struct {
 	IfVersion *int64 `json:"if_version,omitempty" minimum:"0" description:"Refuse with version_conflict unless the group is at this version"`
 }
 
-// wish reads what a body asks for.
-func (b bulkDecisionBody) wish() (wish groups.Wish, err error) {
-	wish.Note = b.Note
+// wanted reads what a body asks for.
+func (b bulkDecisionBody) wanted() (wanted groups.DecisionRequest, err error) {
+	wanted.Note = b.Note
 	if b.Status != "" {
 		status, known := grouping.ParseStatus(b.Status)
 		if !known {
-			return wish, grouping.Invalid{Field: "status", Detail: fmt.Sprintf("The status is %q.", b.Status), Fix: "Use unresolved, resolved or ignored."}
+			return wanted, grouping.Invalid{Field: "status", Detail: fmt.Sprintf("The status is %q.", b.Status), Fix: "Use unresolved, resolved or ignored."}
 		}
-		wish.Status = status
+		wanted.Status = status
 	}
 	if b.InRelease != "" {
-		wish.ResolveIn(b.InRelease)
-		if wish.Status != grouping.Resolved {
-			return wish, grouping.Invalid{Field: "in_release", Detail: "Only what is resolved is so in a release.", Fix: `Send status "resolved" with it.`}
+		wanted.ResolveIn(b.InRelease)
+		if wanted.Status != grouping.Resolved {
+			return wanted, grouping.Invalid{Field: "in_release", Detail: "Only what is resolved is so in a release.", Fix: `Send status "resolved" with it.`}
 		}
 	}
 	if b.Assignee != nil {
-		wish.Assign = &grouping.Assignee{ID: *b.Assignee}
+		wanted.Assign = &grouping.Assignee{ID: *b.Assignee}
 	}
 	if b.Until != nil {
-		wish.Until, err = b.Until.until()
+		wanted.Until, err = b.Until.until()
 	}
-	return wish, err
+	return wanted, err
 }
 
 func (b untilBody) until() (u grouping.Until, err error) {
@@ -114,12 +114,12 @@ func (b untilBody) until() (u grouping.Until, err error) {
 }
 
 func (d decisionRoutes) decide(c *call, body decisionBody) (any, error) {
-	wish, err := body.wish()
+	wanted, err := body.wanted()
 	if err != nil {
 		return nil, err
 	}
-	wish.IfVersion = body.IfVersion
-	return as(newErrorGroupBody)(d.decisions.Decide(c.ctx(), c.request, c.param("group"), wish))
+	wanted.IfVersion = body.IfVersion
+	return as(newErrorGroupBody)(d.decisions.Decide(c.ctx(), c.request, c.param("group"), wanted))
 }
 
 type bulkBody struct {
@@ -137,12 +137,12 @@ func (d decisionRoutes) decideAll(c *call) (any, error) {
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
-	wish, err := body.wish()
+	wanted, err := body.wanted()
 	if err != nil {
 		return nil, err
 	}
 	asked.Project = c.project
-	bulk, err := d.decisions.DecideAll(c.ctx(), c.request, asked, wish)
+	bulk, err := d.decisions.DecideAll(c.ctx(), c.request, asked, wanted)
 	return bulkBody(bulk), err
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // regroup carries out what decide says about the families of groups, as Ada.
-func regroup(ctx context.Context, pool *pgxpool.Pool, organization string, ids []string, decide func(families []grouping.Family) (grouping.Regrouped, error)) error {
+func applyMergesOf(ctx context.Context, pool *pgxpool.Pool, organization string, ids []string, decide func(families []grouping.Family) (grouping.GroupDecisions, error)) error {
 	return pg.InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return err
@@ -31,13 +31,13 @@ func regroup(ctx context.Context, pool *pgxpool.Pool, organization string, ids [
 		}
 		kin := make([]grouping.Family, len(families))
 		for i, f := range families {
-			kin[i] = f.Kin()
+			kin[i] = f.Versions()
 		}
 		decided, err := decide(kin)
 		if err != nil {
 			return err
 		}
-		made := postgres.MadeOf(families, decided)
+		made := postgres.DecidedGroups(families, decided)
 		changed, err := postgres.Record(ctx, tx, made, ada)
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func regroup(ctx context.Context, pool *pgxpool.Pool, organization string, ids [
 		for _, m := range made {
 			moved = append(moved, m.Group.ID)
 		}
-		if err := postgres.Regroup(ctx, tx, organization, moved); err != nil {
+		if err := postgres.ApplyMerges(ctx, tx, organization, moved); err != nil {
 			return err
 		}
 		return bus.Announce(ctx, tx, changed)
@@ -56,7 +56,7 @@ func regroup(ctx context.Context, pool *pgxpool.Pool, organization string, ids [
 // merge merges groups into the first, at a time after noon.
 func merge(t testing.TB, pool *pgxpool.Pool, after time.Duration, ids ...string) {
 	t.Helper()
-	err := regroup(t.Context(), pool, "acme", ids, func(families []grouping.Family) (grouping.Regrouped, error) {
+	err := applyMergesOf(t.Context(), pool, "acme", ids, func(families []grouping.Family) (grouping.GroupDecisions, error) {
 		into := slices.IndexFunc(families, func(f grouping.Family) bool { return f.Head.ID == ids[0] })
 		return families[into].Merge(families, nil, noon.Add(after))
 	})
@@ -67,7 +67,7 @@ func merge(t testing.TB, pool *pgxpool.Pool, after time.Duration, ids ...string)
 
 func unmerge(t testing.TB, pool *pgxpool.Pool, after time.Duration, ids ...string) {
 	t.Helper()
-	err := regroup(t.Context(), pool, "acme", ids, func(families []grouping.Family) (grouping.Regrouped, error) {
+	err := applyMergesOf(t.Context(), pool, "acme", ids, func(families []grouping.Family) (grouping.GroupDecisions, error) {
 		return families[0].Unmerge(ids, nil, noon.Add(after))
 	})
 	if err != nil {

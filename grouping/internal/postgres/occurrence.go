@@ -115,7 +115,7 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(trace.Cut(message, maxMessage)))
 			exceptions, builds = append(exceptions, encodeExceptions(o.Exceptions, o.Error.Learned.Rules)), append(builds, encodeBuild(o))
 			contexts = append(contexts, encodeContext(o.Occurrence))
-			traces, stacks = append(traces, hashBytes(o.Alike.Trace)), append(stacks, hashBytes(o.Alike.Stack))
+			traces, stacks = append(traces, hashBytes(o.SplitHashes.Trace)), append(stacks, hashBytes(o.SplitHashes.Stack))
 		}
 	}
 	if len(slots) == 0 {
