@@ -83,7 +83,9 @@ func BenchmarkLists(b *testing.B) {
 					took = append(took, time.Since(began))
 				}
 				slices.Sort(took)
-				b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
+				for name, at := range map[string]int{"least-ms": 0, "p50-ms": len(took) / 2, "p95-ms": len(took) * 95 / 100} { // others use the machine, too
+					b.ReportMetric(float64(took[at].Microseconds())/1000, name)
+				}
 			})
 		}
 	}
