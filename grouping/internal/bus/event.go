@@ -32,7 +32,8 @@ func saveEvents(ctx context.Context, tx pgx.Tx, created []postgres.NewGroup) err
 // outboxFact is a group's creation in the outbox.
 func outboxFact(g postgres.NewGroup) outbox.Fact {
 	body, err := json.Marshal(contract.ErrorGroupCreated{
-		Organization: g.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, FirstSeen: g.FirstSeen.UTC(),
+		ErrorGroup: contract.ErrorGroup{Organization: g.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit},
+		FirstSeen:  g.FirstSeen.UTC(),
 	})
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())
@@ -77,11 +78,11 @@ func changeFact(c postgres.Change) (fact outbox.Fact, announced bool) {
 	}
 	g, d := c.Group, c.Decision
 	body, err := json.Marshal(contract.ErrorGroupChanged{
-		Organization: c.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit,
-		Status: string(g.Status), Before: string(c.Before), Version: g.Version, Assignee: g.State.Assignee.ID,
+		ErrorGroup: groupOf(c), Status: string(g.Status), Before: string(c.Before), Version: g.Version, Assignee: g.State.Assignee.ID,
 		Release: cmp.Or(d.Release, d.Resolution.Release), NextRelease: d.Resolution.Next, Environment: d.Environment,
-		Into: d.Into, From: d.From, Cause: d.Reason, Actor: c.By.ID, At: d.At.UTC(), Hour: d.Spike.Hour, Count: d.Spike.Count, Expected: d.Spike.Expected,
-		Links: linksOf(g.State.Links), Addressed: addressed(g.ID, g.State.Links, d.Kind),
+		Into: d.Into, From: d.From, Cause: d.Reason, Actor: c.By.ID, At: d.At.UTC(),
+		ErrorSpike: contract.ErrorSpike{Hour: d.Spike.Hour, Count: d.Spike.Count, Expected: d.Spike.Expected},
+		Links:      linksOf(g.State.Links), Addressed: addressed(g.ID, g.State.Links, d.Kind),
 	})
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())
@@ -108,14 +109,20 @@ func mentionFact(changes []postgres.Change) (fact outbox.Fact, any bool) {
 		return fact, false
 	}
 	body, err := json.Marshal(contract.ErrorGroupMentioned{
-		Organization: c.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Note: c.Decision.Note,
-		Members: members, More: int64(len(noted) - 1), Actor: c.By.ID, ActorName: c.By.Name, At: c.Decision.At.UTC(),
+		ErrorGroup: groupOf(c), Note: c.Decision.Note, Members: members, More: int64(len(noted) - 1), Actor: c.By.ID, ActorName: c.By.Name, At: c.Decision.At.UTC(),
 		Addressed: contract.Addressed{MailTo: &contract.MailTo{Members: members}, Path: errorsPath + "/" + g.ID},
 	})
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())
 	}
 	return outbox.Fact{Organization: c.Organization, ID: decisionID(c), Type: contract.TypeErrorGroupMentioned, At: c.Decision.At, Body: body}, true
+}
+
+// groupOf is the group of a change.
+func groupOf(c postgres.Change) contract.ErrorGroup {
+	return contract.ErrorGroup{
+		Organization: c.Organization, Project: c.Group.Project, Group: c.Group.ID, Title: c.Group.Title, Type: c.Group.Type, Culprit: c.Group.Culprit,
+	}
 }
 
 // decisionID identifies a decision: its number is used again once its group

@@ -118,7 +118,7 @@ func TestRegression(t *testing.T) {
 	}
 	facts := announced(t, pool)
 	want := contract.ErrorGroupChanged{
-		Organization: "acme", Project: "shop", Group: id, Title: g.Title, Type: "AlphaError", Culprit: g.Culprit, Status: "unresolved", Before: "resolved",
+		ErrorGroup: contract.ErrorGroup{Organization: "acme", Project: "shop", Group: id, Title: g.Title, Type: "AlphaError", Culprit: g.Culprit}, Status: "unresolved", Before: "resolved",
 		Version: 3, Environment: "prod", Cause: "It happened in prod after it was resolved.", At: noon.Add(61 * time.Minute),
 		Addressed: contract.Addressed{Path: "/console/errors/" + id},
 	}

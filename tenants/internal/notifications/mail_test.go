@@ -168,7 +168,7 @@ func TestMailOfAMention(t *testing.T) {
 	var facts []bus.Record
 	for i := range 25 {
 		facts = append(facts, r.record(t, fmt.Sprintf("grp_1/%d", i), contract.TypeErrorGroupMentioned, "org_a", contract.ErrorGroupMentioned{
-			Organization: "org_a", Group: "grp_1", Title: "PaymentFailed: no card", Note: "@Dev, is this <yours>?", Actor: "mem_2", ActorName: "Ada", Members: []string{"mem_dev"},
+			ErrorGroup: contract.ErrorGroup{Organization: "org_a", Group: "grp_1", Title: "PaymentFailed: no card"}, Note: "@Dev, is this <yours>?", Actor: "mem_2", ActorName: "Ada", Members: []string{"mem_dev"},
 			Addressed: contract.Addressed{MailTo: &contract.MailTo{Members: []string{"mem_dev", "mem_bill"}}, Path: "/console/errors/grp_1"},
 		}))
 	}
@@ -338,7 +338,7 @@ func TestNoMail(t *testing.T) {
 	bill := r.billed(t, office, "bill@example.com")
 	old := r.exhausted(t, "evt_1", "org_a")
 	r.pass(24 * time.Hour)
-	r.consume(t, old, r.record(t, "evt_2", contract.TypeErrorGroupCreated, "org_a", contract.ErrorGroupCreated{Organization: "org_a", Project: "prj_a"}))
+	r.consume(t, old, r.record(t, "evt_2", contract.TypeErrorGroupCreated, "org_a", contract.ErrorGroupCreated{ErrorGroup: contract.ErrorGroup{Organization: "org_a", Project: "prj_a"}}))
 	if states := bill.mails(t); len(states) != 0 {
 		t.Errorf("the mails are %q", states)
 	}
@@ -388,7 +388,7 @@ func TestFactsForOneWebhook(t *testing.T) {
 	of("org_a", others.URL) // not named
 	r.run(t)
 	r.consume(t, r.record(t, "grp_1/3", contract.TypeErrorGroupRegressed, "org_a", contract.ErrorGroupChanged{
-		Organization: "org_a", Group: "grp_1", Status: "unresolved", Links: []string{"https://tracker.example/1"},
+		ErrorGroup: contract.ErrorGroup{Organization: "org_a", Group: "grp_1"}, Status: "unresolved", Links: []string{"https://tracker.example/1"},
 		Addressed: contract.Addressed{Webhooks: []string{named, foreign, "whk_gone"}, Path: "/console/errors/grp_1"},
 	}))
 	body := string(to.await(t, 1)[0].body)
