@@ -59,6 +59,9 @@ func TestMentionsAreTold(t *testing.T) {
 	note("", "@me: look", found[0].ID)
 	note("", "nobody", found[0].ID)
 	note("", "@Bob", found[0].ID, found[1].ID)
+	if reported := w.reported(); len(reported) == 0 || reported[0].After["mentions"] != "mem_ada, mem_1, mem_bob" {
+		t.Errorf("the audit is told %+v", reported)
+	}
 	told := w.mentioned()
 	if len(told) != 2 {
 		t.Fatalf("told: %+v", told)

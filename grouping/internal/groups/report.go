@@ -77,7 +77,7 @@ func changeOfMap(action string, m postgres.SourceMap, before, after Fields) Chan
 
 // mapFields are what the audit shows of a source map.
 func mapFields(m postgres.SourceMap) Fields {
-	return Fields{"script": m.Name, "release": m.Release, "debug_id": m.DebugID, "size": fmt.Sprintf("%d bytes", m.Size), "sha256": hex.EncodeToString(m.Digest)}
+	return Fields{"release": m.Release, "debug_id": m.DebugID, "size": fmt.Sprintf("%d bytes", m.Size), "sha256": hex.EncodeToString(m.Digest)}
 }
 
 // alertFields are what the audit shows of a rule.
