@@ -95,7 +95,7 @@ func TestAlertsStory(t *testing.T) {
 	b.awaitText("muted")
 	b.check("alerts on errors")
 	b.open("/console/errors/" + w.group)
-	b.note("@Bob Field: is this yours?", ask[string](b, `document.querySelector("h1").innerText`))
+	b.note("@bob Field: is this yours?", ask[string](b, `document.querySelector("h1").innerText`))
 	testenv.Eventually(t, func() error {
 		return hasMail(office.Taken(), "field@acme.example", "Ada Owner mentions you: TypeError")
 	})

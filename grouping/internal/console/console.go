@@ -133,6 +133,16 @@ func (c *console) members(r *http.Request) (members []grouping.Member) {
 	return members
 }
 
+// namesOf are the names of members that say who it is, sorted as these.
+func namesOf(members []grouping.Member) (names []string) {
+	for i, m := range members {
+		if (i == 0 || members[i-1].Name != m.Name) && (i+1 == len(members) || members[i+1].Name != m.Name) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 // who names an author or an assignee to the reader.
 func (c *console) who(r *http.Request, id, name string) string {
 	if id != "" && id == identity.FromContext(r.Context()).Member {

@@ -110,9 +110,7 @@ func (c *console) newDecideForms(r *http.Request, g postgres.Group, newest strin
 	if assignee.ID == g.State.Assignee.ID { // the name alone says who it is
 		d.Label.Value = assignee.Name
 	}
-	for _, m := range c.members(r) {
-		d.Label.Offers = append(d.Label.Offers, m.Name)
-	}
+	d.Label.Offers = namesOf(c.members(r))
 	if len(d.Label.Offers) > 0 {
 		d.Example = d.Label.Offers[0]
 	}

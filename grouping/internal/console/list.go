@@ -84,7 +84,7 @@ type groupsPage struct {
 func (p *groupPages) showGroups(w http.ResponseWriter, r *http.Request) error {
 	shown, asked := ui.WithTimes(r, ui.AnyTime, p.clock())
 	search, asked, err := p.queryOf(asked)
-	words := ui.Field{Label: "Title, type or culprit", Hint: "Words, type:KeyError release:1.2 assigned:me", MaxLength: 200}
+	words := ui.Field{Label: "Title, type or culprit", Hint: "Words, type:KeyError release:1.2 assigned:me", MaxLength: 200, Offers: query.Offers()}
 	page := groupsPage{Filters: ui.NewFilters(r, p.directory.Projects(identity.FromContext(r.Context()).Organization), words, ui.AnyTime, err)}
 	page.decideForms, page.Views, page.DecidePath = p.newDecideForms(r, postgres.Group{}, ""), viewsOf(r, search.Status), groupsPath+"/decide?"+r.URL.RawQuery
 	page.Filters.Keep(r, "status")

@@ -171,6 +171,12 @@ func Without(line, field string) string {
 // Fields of a search line. An entry can have one value of the first ones.
 var fields = []string{"is", "assigned", "type", "release", "environment", "level"}
 
+// Offers are terms, or how they begin, that somebody may want to type.
+func Offers() []string {
+	return strings.Fields(`is:unresolved is:resolved is:ignored is:archived assigned:me assigned:nobody
+		level:fatal level:error level:warn level:info level:debug type: release: environment:`)
+}
+
 func (t term) isSingle() bool { return slices.Contains(fields[:4], t.field) }
 
 // ask adds what the term asks for.

@@ -51,6 +51,17 @@ func TestSearchLine(t *testing.T) {
 	}
 }
 
+// What the search line offers can be searched for.
+func TestOffers(t *testing.T) {
+	for _, offered := range query.Offers() {
+		r := httptest.NewRequest("GET", "/?q="+url.QueryEscape(strings.TrimSuffix(offered, ":")+map[bool]string{true: ":x"}[strings.HasSuffix(offered, ":")]), nil)
+		got, err := query.Parse(r.WithContext(identity.NewContext(r.Context(), identity.Principal{Member: "mem_1"})))
+		if err != nil || len(got.Words) > 0 {
+			t.Errorf("%s: %+v, %v", offered, got, err)
+		}
+	}
+}
+
 // A field is taken out of a search line, and all else stays.
 func TestSearchLineWithout(t *testing.T) {
 	for line, want := range map[string]string{
