@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -150,6 +151,9 @@ func (c *console) who(r *http.Request, id, name string) string {
 	}
 	if key, is := c.directory.Key(identity.OrganizationOf(r.Context()), id); is {
 		name = "Key \"" + key.Name + "\""
+	}
+	if i := slices.IndexFunc(c.members(r), func(m grouping.Member) bool { return m.ID == id }); i >= 0 && name == "" {
+		name = c.members(r)[i].Name
 	}
 	return cmp.Or(name, id)
 }
