@@ -330,7 +330,7 @@ func (r *AlertRule) Reach(since time.Time, came []Seen, burst *Burst) (reached R
 		if r.Has(OnMany) && burst.add(a, r.Count, r.Per) {
 			reached.Errors = append(reached.Errors, a.At)
 		}
-		if r.Has(OnUsers) && burst.Crowd.add(a.At, a.Users, r.Users, r.UsersPer) {
+		if r.Has(OnUsers) && burst.UserCount.add(a.At, a.Users, r.Users, r.UsersPer) {
 			reached.Users = append(reached.Users, a.At)
 		}
 		if a.At.After(burst.At) {
@@ -363,7 +363,7 @@ type Burst struct {
 	Told bool      `json:"told,omitempty"`
 	At   time.Time `json:"at,omitzero"` // of the newest one
 
-	Crowd Crowd `json:"crowd,omitzero"` // the users
+	UserCount UserCount `json:"crowd,omitzero"` // the users
 }
 
 func (b *Burst) add(a Arrival, enough int64, per time.Duration) (tells bool) {

@@ -48,13 +48,15 @@ type Decision struct {
 	Until       Until      `json:"until,omitzero"`
 	Assignee    Assignee   `json:"assignee,omitzero"`
 	Note        string     `json:"note,omitempty"`
-	Into        string     `json:"into,omitempty"`    // the head that it was merged into, or the group of what was split off
-	From        string     `json:"from,omitempty"`    // the head that it was taken out of
-	Groups      []string   `json:"groups,omitempty"`  // of the head: those that were merged, taken out or split off, sorted
-	Level       HashScope  `json:"level,omitempty"`   // at which errors are split off
-	Like        string     `json:"like,omitempty"`    // their hash in Alike
-	Reason      string     `json:"reason,omitempty"`  // why Weir itself decided
-	Release     string     `json:"release,omitempty"` // of the error that caused it
+	Mentions    []string   `json:"mentions,omitempty"` // ids of the members whom the note mentions, who get mail
+	Unknown     []string   `json:"unknown,omitempty"`  // what it says after an @ that is the name of no member, or of several
+	Into        string     `json:"into,omitempty"`     // the head that it was merged into, or the group of what was split off
+	From        string     `json:"from,omitempty"`     // the head that it was taken out of
+	Groups      []string   `json:"groups,omitempty"`   // of the head: those that were merged, taken out or split off, sorted
+	Level       HashScope  `json:"level,omitempty"`    // at which errors are split off
+	Like        string     `json:"like,omitempty"`     // their hash in SplitHashes
+	Reason      string     `json:"reason,omitempty"`   // why Weir itself decided
+	Release     string     `json:"release,omitempty"`  // of the error that caused it
 	Environment string     `json:"environment,omitempty"`
 	Spike       Spike      `json:"spike,omitzero"`
 	Seen        time.Time  `json:"seen,omitzero"` // the last error of a group that is quiet
@@ -80,7 +82,7 @@ func (r Resolution) equal(other Resolution) bool {
 type Until struct {
 	At    time.Time     `json:"at,omitzero"`     // when this time has come; zero: no time
 	Count int64         `json:"count,omitempty"` // when so many errors have come; 0: any number
-	Users int64         `json:"users,omitempty"` // when they have affected so many users, by a Crowd; 0: any number
+	Users int64         `json:"users,omitempty"` // when they have affected so many users, by a UserCount; 0: any number
 	Per   time.Duration `json:"per,omitempty"`   // when they come within this span, one of Spans; 0: in all
 }
 
@@ -112,14 +114,14 @@ type State struct {
 // Progress counts the errors of an ignored group since it is
 // ignored. It follows from the errors, so no event has it.
 type Progress struct {
-	Count  int64   `json:"count,omitempty"`
-	Newest int64   `json:"newest,omitempty"` // number of the newest span
-	Spans  []int64 `json:"spans,omitempty"`  // errors of the newest span and those before it; see spansPer
-	Crowd  Crowd   `json:"crowd,omitzero"`   // the users
+	Count     int64     `json:"count,omitempty"`
+	Newest    int64     `json:"newest,omitempty"` // number of the newest span
+	Spans     []int64   `json:"spans,omitempty"`  // errors of the newest span and those before it; see spansPer
+	UserCount UserCount `json:"crowd,omitzero"`   // the users
 }
 
 // IsZero is for a group that is not ignored.
-func (p Progress) IsZero() bool { return p.Count == 0 && p.Crowd.IsZero() }
+func (p Progress) IsZero() bool { return p.Count == 0 && p.UserCount.IsZero() }
 
 // Counts reports whether errors change the progress of an ignored group.
 func (s State) Counts() bool { return s.Until.counts() }
@@ -165,7 +167,8 @@ type Command struct {
 	Until      Until
 	Assign     *Assignee // the zero one: nobody
 	Note       string
-	IfVersion  *int64 // refuses another version; nil: none
+	IfVersion  *int64   // refuses another version; nil: none
+	Members    []Member // of the organization: whom the note can mention
 }
 
 // An Invalid is a fault of a command.
@@ -208,11 +211,15 @@ func (s State) Decide(c Command, version int64, now time.Time) (decided []Decisi
 	if d, changes := s.changeOf(c); changes {
 		decided = append(decided, d)
 	}
-	if c.Assign != nil && c.Assign.ID != s.Assignee.ID {
-		decided = append(decided, Decision{Kind: WasAssigned, Assignee: *c.Assign})
+	if to := c.Assignee(); c.Assign != nil && to.ID != s.Assignee.ID {
+		decided = append(decided, Decision{Kind: WasAssigned, Assignee: to})
 	}
 	if c.Note != "" {
-		decided = append(decided, Decision{Kind: WasNoted, Note: c.Note})
+		noted := Decision{Kind: WasNoted, Note: c.Note}
+		if err := noted.mention(c.Members); err != nil {
+			return nil, err
+		}
+		decided = append(decided, noted)
 	}
 	if version+int64(len(decided)) > MaxDecisions && len(decided) > 0 {
 		return nil, ErrFull
@@ -221,6 +228,17 @@ func (s State) Decide(c Command, version int64, now time.Time) (decided []Decisi
 		decided[i].At = now
 	}
 	return decided, nil
+}
+
+// Assignee is whom the command names, by id, name or label; zero: nobody.
+func (c Command) Assignee() (to Assignee) {
+	if c.Assign == nil {
+		return to
+	}
+	if m, is := memberNamed(c.Assign.ID, c.Members); is {
+		return Assignee(m)
+	}
+	return *c.Assign
 }
 
 // changeOf is the change of the status that a command wants.
@@ -303,7 +321,7 @@ type Arrival struct {
 
 // Observe counts errors of a group, and returns what follows for its
 // status. What happened before the status was decided follows nothing.
-func (s *State) Observe(seen []Seen, known Sights) (d Decision, follows bool) {
+func (s *State) Observe(seen []Seen, known SeenReleases) (d Decision, follows bool) {
 	switch s.Status {
 	case Resolved:
 		return s.regression(seen, known)
@@ -317,7 +335,7 @@ func (s *State) Observe(seen []Seen, known Sights) (d Decision, follows bool) {
 
 // regression is the decision of the first error that shows
 // that a resolved fault is not mended.
-func (s *State) regression(seen []Seen, known Sights) (d Decision, found bool) {
+func (s *State) regression(seen []Seen, known SeenReleases) (d Decision, found bool) {
 	since, first := s.Since.UnixMicro(), int64(0)
 	var of Seen
 	for _, kind := range seen {
@@ -342,7 +360,7 @@ func (s *State) regression(seen []Seen, known Sights) (d Decision, found bool) {
 // broken reports whether errors of a kind, from after the decision, show
 // that the fault is not mended. Errors of older releases don't,
 // and those without one don't where a release was named.
-func (r Resolution) broken(kind Seen, decided time.Time, known Sights) bool {
+func (r Resolution) broken(kind Seen, decided time.Time, known SeenReleases) bool {
 	switch {
 	case r.Next:
 		first, sighted := known.first(kind.Release)
@@ -411,12 +429,12 @@ func (s *State) overdue(seen []Seen) (d Decision, ends bool) {
 			return Decision{Kind: WasUnignored, At: time.UnixMicro(micros).UTC(), Reason: "It happened " + timesOf(s.Until.Count) + s.Until.since()}, true
 		}
 	}
-	return s.crowded(seen)
+	return s.enoughUsers(seen)
 }
 
-// crowded counts the users of errors that were accepted since the group is
+// enoughUsers counts the users of errors that were accepted since the group is
 // ignored, and ends that when there are enough.
-func (s *State) crowded(seen []Seen) (d Decision, ends bool) {
+func (s *State) enoughUsers(seen []Seen) (d Decision, ends bool) {
 	if s.Until.Users == 0 {
 		return Decision{}, false
 	}
@@ -430,7 +448,7 @@ func (s *State) crowded(seen []Seen) (d Decision, ends bool) {
 	}
 	slices.SortFunc(arrived, func(a, b Arrival) int { return a.At.Compare(b.At) })
 	for _, a := range arrived {
-		if s.Progress.Crowd.add(a.At, a.Users, s.Until.Users, cmp.Or(s.Until.Per, forEver)) {
+		if s.Progress.UserCount.add(a.At, a.Users, s.Until.Users, cmp.Or(s.Until.Per, forEver)) {
 			affected := thousands(int(s.Until.Users)) + " users"
 			if s.Until.Users == 1 {
 				affected = "a user"

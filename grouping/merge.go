@@ -14,23 +14,23 @@ const (
 
 // A Family is what people see as one group: its head, and the groups that were merged into it, its members.
 type Family struct {
-	Head    Kin
-	Members []Kin
+	Head    GroupVersion
+	Members []GroupVersion
 }
 
-// A Kin is a group of a family.
-type Kin struct {
+// A GroupVersion is a group of a family, with its version.
+type GroupVersion struct {
 	ID      string
 	Version int64
 }
 
-// Regrouped are decisions about groups by their ids; bounded by two families.
-type Regrouped map[string]Decision
+// GroupDecisions are decisions about groups by their ids; bounded by two families.
+type GroupDecisions map[string]Decision
 
 // Merge decides that the groups of other families belong to the head: none
 // is ever below a member.
-func (f Family) Merge(others []Family, ifVersion *int64, now time.Time) (Regrouped, error) {
-	decided := Regrouped{}
+func (f Family) Merge(others []Family, ifVersion *int64, now time.Time) (GroupDecisions, error) {
+	decided := GroupDecisions{}
 	for _, other := range others {
 		if other.Head.ID == f.Head.ID {
 			continue
@@ -39,7 +39,7 @@ func (f Family) Merge(others []Family, ifVersion *int64, now time.Time) (Regroup
 		for _, member := range other.Members {
 			decided[member.ID] = Decision{Kind: WasMerged, At: now, Into: f.Head.ID, Reason: "The group that it belonged to was merged."}
 		}
-		if slices.ContainsFunc(other.all(), Kin.full) {
+		if slices.ContainsFunc(other.all(), GroupVersion.full) {
 			return nil, ErrFull
 		}
 	}
@@ -54,19 +54,19 @@ func (f Family) Merge(others []Family, ifVersion *int64, now time.Time) (Regroup
 }
 
 // full reports whether the group has as many decisions as it may.
-func (k Kin) full() bool { return k.Version >= MaxDecisions }
+func (k GroupVersion) full() bool { return k.Version >= MaxDecisions }
 
-func (f Family) all() []Kin { return append([]Kin{f.Head}, f.Members...) }
+func (f Family) all() []GroupVersion { return append([]GroupVersion{f.Head}, f.Members...) }
 
 // Unmerge decides that members are groups of their own again; others are
 // so already. A group that is full may be taken out, too.
-func (f Family) Unmerge(ids []string, ifVersion *int64, now time.Time) (Regrouped, error) {
-	decided := Regrouped{}
+func (f Family) Unmerge(ids []string, ifVersion *int64, now time.Time) (GroupDecisions, error) {
+	decided := GroupDecisions{}
 	for i, id := range ids {
 		if id == f.Head.ID && len(f.Members) > 0 {
 			return nil, Invalid{fmt.Sprintf("groups/%d", i), "The others are merged into this group.", "Take the others out of it."}
 		}
-		if slices.ContainsFunc(f.Members, func(k Kin) bool { return k.ID == id }) {
+		if slices.ContainsFunc(f.Members, func(k GroupVersion) bool { return k.ID == id }) {
 			decided[id] = Decision{Kind: WasUnmerged, At: now, From: f.Head.ID}
 		}
 	}
@@ -74,7 +74,7 @@ func (f Family) Unmerge(ids []string, ifVersion *int64, now time.Time) (Regroupe
 }
 
 // decide adds the head's own decision.
-func (f Family) decide(decided Regrouped, kind Kind, ifVersion *int64, now time.Time) (Regrouped, error) {
+func (f Family) decide(decided GroupDecisions, kind Kind, ifVersion *int64, now time.Time) (GroupDecisions, error) {
 	if ifVersion != nil && *ifVersion != f.Head.Version {
 		return nil, Conflict{Wanted: *ifVersion, Version: f.Head.Version, Group: f.Head.ID}
 	}

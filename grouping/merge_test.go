@@ -15,35 +15,35 @@ import (
 
 // family is a head and its members, each with 7 decisions.
 func family(ids ...string) (f grouping.Family) {
-	f.Head = grouping.Kin{ID: ids[0], Version: 7}
+	f.Head = grouping.GroupVersion{ID: ids[0], Version: 7}
 	for _, id := range ids[1:] {
-		f.Members = append(f.Members, grouping.Kin{ID: id, Version: 7})
+		f.Members = append(f.Members, grouping.GroupVersion{ID: id, Version: 7})
 	}
 	return f
 }
 
 // What is decided about whole families, each in one line, or the field that is at fault.
 func TestRegroup(t *testing.T) {
-	a, b := grouping.Alike{Trace: grouping.Hash{1}, Stack: grouping.Hash{9}}, grouping.Alike{Trace: grouping.Hash{2}, Stack: grouping.Hash{9}}
-	other := grouping.Alike{Trace: grouping.Hash{3}, Stack: grouping.Hash{8}}
+	a, b := grouping.SplitHashes{Trace: grouping.Hash{1}, Stack: grouping.Hash{9}}, grouping.SplitHashes{Trace: grouping.Hash{2}, Stack: grouping.Hash{9}}
+	other := grouping.SplitHashes{Trace: grouping.Hash{3}, Stack: grouping.Hash{8}}
 	full, many := family("F"), family("M")
 	full.Head.Version = grouping.MaxDecisions
 	for n := range grouping.MaxMembers {
-		many.Members = append(many.Members, grouping.Kin{ID: fmt.Sprint("m", n)})
+		many.Members = append(many.Members, grouping.GroupVersion{ID: fmt.Sprint("m", n)})
 	}
-	merge := func(f grouping.Family, others ...grouping.Family) func(*int64) (grouping.Regrouped, error) {
-		return func(ifVersion *int64) (grouping.Regrouped, error) { return f.Merge(others, ifVersion, at(60)) }
+	merge := func(f grouping.Family, others ...grouping.Family) func(*int64) (grouping.GroupDecisions, error) {
+		return func(ifVersion *int64) (grouping.GroupDecisions, error) { return f.Merge(others, ifVersion, at(60)) }
 	}
-	unmerge := func(f grouping.Family, ids ...string) func(*int64) (grouping.Regrouped, error) {
-		return func(ifVersion *int64) (grouping.Regrouped, error) { return f.Unmerge(ids, ifVersion, at(60)) }
+	unmerge := func(f grouping.Family, ids ...string) func(*int64) (grouping.GroupDecisions, error) {
+		return func(ifVersion *int64) (grouping.GroupDecisions, error) { return f.Unmerge(ids, ifVersion, at(60)) }
 	}
-	split := func(f grouping.Family, group string, of grouping.Alike, samples ...grouping.Alike) func(*int64) (grouping.Regrouped, error) {
-		return func(ifVersion *int64) (grouping.Regrouped, error) {
+	split := func(f grouping.Family, group string, of grouping.SplitHashes, samples ...grouping.SplitHashes) func(*int64) (grouping.GroupDecisions, error) {
+		return func(ifVersion *int64) (grouping.GroupDecisions, error) {
 			return f.Split(group, "shop", of, samples, ifVersion, at(60))
 		}
 	}
 	for name, c := range map[string]struct {
-		when func(*int64) (grouping.Regrouped, error)
+		when func(*int64) (grouping.GroupDecisions, error)
 		then string
 	}{
 		"merge two":                       {merge(family("A"), family("B"), family("C")), "A merged [B C]; B merged into A; C merged into A"},
@@ -60,7 +60,7 @@ func TestRegroup(t *testing.T) {
 		"split by all frames":             {split(family("A"), "A", a, a, b), "A split trace into *"},
 		"split a member":                  {split(family("A", "m"), "m", a, a, other), "A split [*]; m split stack into *"},
 		"split where all are equal":       {split(family("A"), "A", a, a, a), "occurrence"},
-		"split without a trace":           {split(family("A"), "A", grouping.Alike{}, a, grouping.Alike{}), "occurrence"},
+		"split without a trace":           {split(family("A"), "A", grouping.SplitHashes{}, a, grouping.SplitHashes{}), "occurrence"},
 		"split what is full":              {split(full, "F", a, a, b), "full"},
 		"take out the same twice at once": {unmerge(family("A", "a"), "a", "a"), "A unmerged [a]; a unmerged from A"},
 	} {
@@ -77,7 +77,7 @@ func TestRegroup(t *testing.T) {
 }
 
 // told is what was decided, by the order of ids, without the ids of groups that are split off.
-func told(decided grouping.Regrouped, err error) string {
+func told(decided grouping.GroupDecisions, err error) string {
 	var invalid grouping.Invalid
 	switch {
 	case errors.As(err, &invalid):
@@ -155,7 +155,7 @@ func TestSplitsStick(t *testing.T) {
 		return c
 	}
 	before := count("one", at(0), grouping.Learned{})
-	splits := grouping.Splits{before.Samples[0].Alike.Stack: {After: at(1), From: "grp_1"}}
+	splits := grouping.Splits{before.Samples[0].SplitHashes.Stack: {After: at(1), From: "grp_1"}}
 	libraries := grouping.Libraries{"org.lib": true}
 	for _, learned := range []grouping.Learned{{Splits: splits}, {Splits: splits, Libraries: libraries}} {
 		if c := count("one", at(2), learned); c.Deciding().Scope != grouping.ScopeSplit || len(c.Hashes) != 1 {
@@ -169,7 +169,7 @@ func TestSplitsStick(t *testing.T) {
 			}
 		}
 	}
-	if a, b := count("one", at(2), grouping.Learned{}), count("one", at(2), grouping.Learned{Libraries: libraries}); a.Deciding() == b.Deciding() || a.Samples[0].Alike != b.Samples[0].Alike {
+	if a, b := count("one", at(2), grouping.Learned{}), count("one", at(2), grouping.Learned{Libraries: libraries}); a.Deciding() == b.Deciding() || a.Samples[0].SplitHashes != b.Samples[0].SplitHashes {
 		t.Error("the library changes nothing, or too much")
 	}
 	var g grouping.Grouper

@@ -245,6 +245,37 @@ func parseOwner(line string) (rule OwnerRule, fault string) {
 	return rule, ""
 }
 
+// ByID are the rules with the ids of members in place of their names.
+func (o Owners) ByID(members []Member) Owners {
+	return o.renamed(func(assignee string) string {
+		if m, is := memberNamed(assignee, members); is {
+			return m.ID
+		}
+		return assignee
+	})
+}
+
+// ByName are the rules with the names of members in place of their ids, where
+// a name says who it is.
+func (o Owners) ByName(members []Member) Owners {
+	return o.renamed(func(assignee string) string {
+		for _, m := range members {
+			if named, is := memberNamed(m.Name, members); m.ID == assignee && is && named.ID == m.ID {
+				return m.Name
+			}
+		}
+		return assignee
+	})
+}
+
+func (o Owners) renamed(name func(assignee string) string) Owners {
+	o = slices.Clone(o)
+	for i := range o {
+		o[i].Assignee = name(o[i].Assignee)
+	}
+	return o
+}
+
 // Text writes rules as ParseOwners reads them.
 func (o Owners) Text() string {
 	var b strings.Builder

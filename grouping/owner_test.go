@@ -102,3 +102,18 @@ func TestGlobsAreFast(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
+
+// Rules name members as people do, and are kept with their ids.
+func TestOwnersByName(t *testing.T) {
+	rules, err := grouping.ParseOwners("path:a => ada lovelace\npath:b => payments\npath:c => Chris Doe\npath:d => mem_c1\npath:e => mem_ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byID := rules.ByID(colleagues)
+	if got := byID.Text(); got != "path:a => mem_ada\npath:b => payments\npath:c => Chris Doe\npath:d => mem_c1\npath:e => mem_ada\n" {
+		t.Errorf("kept: %s", got)
+	}
+	if got := byID.ByName(colleagues).Text(); got != "path:a => Ada Lovelace\npath:b => payments\npath:c => Chris Doe\npath:d => mem_c1\npath:e => Ada Lovelace\n" {
+		t.Errorf("shown: %s", got)
+	}
+}

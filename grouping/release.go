@@ -18,30 +18,30 @@ func KnownRelease(release string) string {
 	return release
 }
 
-// A Sight is when a release was first accepted in an environment.
-type Sight struct {
+// A SeenRelease is when a release was first accepted in an environment.
+type SeenRelease struct {
 	Environment, Release string
 	First                time.Time
 }
 
-// Sights are the known releases of a project. Two are compared by
+// SeenReleases are the known releases of a project. Two are compared by
 // semantic version where both are one, else by what was seen first. A name
 // such as shop@2.1.0 belongs to a package; those of different ones are not
 // compared.
-type Sights []Sight
+type SeenReleases []SeenRelease
 
 // Newest is the newest release of the package of another one;
 // empty if there is none.
-func (s Sights) Newest(like string) string {
-	return s.newest(like, func(Sight) bool { return true })
+func (s SeenReleases) Newest(like string) string {
+	return s.newest(like, func(SeenRelease) bool { return true })
 }
 
 // InEach is the newest release in each environment, of the package of another one.
-func (s Sights) InEach(like string) map[string]string {
+func (s SeenReleases) InEach(like string) map[string]string {
 	newest := map[string]string{} // bounded by the sights of a project
 	for _, sight := range s {
 		if newest[sight.Environment] == "" {
-			if found := s.newest(like, func(other Sight) bool { return other.Environment == sight.Environment }); found != "" {
+			if found := s.newest(like, func(other SeenRelease) bool { return other.Environment == sight.Environment }); found != "" {
 				newest[sight.Environment] = found
 			}
 		}
@@ -49,7 +49,7 @@ func (s Sights) InEach(like string) map[string]string {
 	return newest
 }
 
-func (s Sights) newest(like string, counts func(Sight) bool) (newest string) {
+func (s SeenReleases) newest(like string, counts func(SeenRelease) bool) (newest string) {
 	var at time.Time
 	for _, sight := range s {
 		if counts(sight) && samePackage(sight.Release, like) && (newest == "" || later(sight.Release, sight.First, newest, at)) {
@@ -68,7 +68,7 @@ func later(a string, firstA time.Time, b string, firstB time.Time) bool {
 }
 
 // first is when a release was first seen anywhere.
-func (s Sights) first(release string) (at time.Time, known bool) {
+func (s SeenReleases) first(release string) (at time.Time, known bool) {
 	for _, sight := range s {
 		if sight.Release == release && (!known || sight.First.Before(at)) {
 			at, known = sight.First, true
@@ -80,7 +80,7 @@ func (s Sights) first(release string) (at time.Time, known bool) {
 // reached reports whether a release is another one or comes after it. Without
 // versions it does only if some environment has seen both in this order: what
 // one environment runs beside another says nothing about either.
-func (s Sights) reached(release, of string) bool {
+func (s SeenReleases) reached(release, of string) bool {
 	if release == of {
 		return true
 	}
@@ -105,7 +105,7 @@ func (s Sights) reached(release, of string) bool {
 }
 
 // Unordered reports whether nothing tells which of two releases is newer.
-func (s Sights) Unordered(a, b string) bool {
+func (s SeenReleases) Unordered(a, b string) bool {
 	return a != "" && b != "" && !s.reached(a, b) && !s.reached(b, a)
 }
 

@@ -10,26 +10,26 @@ import (
 var first = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // sight is a release seen first so many hours after the first one.
-func sight(environment, release string, hours int) grouping.Sight {
-	return grouping.Sight{Environment: environment, Release: release, First: first.Add(time.Duration(hours) * time.Hour)}
+func sight(environment, release string, hours int) grouping.SeenRelease {
+	return grouping.SeenRelease{Environment: environment, Release: release, First: first.Add(time.Duration(hours) * time.Hour)}
 }
 
 func TestNewestRelease(t *testing.T) {
 	for name, c := range map[string]struct {
-		known      grouping.Sights
+		known      grouping.SeenReleases
 		like, want string
 	}{
 		"none":                               {nil, "", ""},
-		"seen last":                          {grouping.Sights{sight("prod", "b", 1), sight("prod", "a", 2)}, "", "a"},
-		"the highest version":                {grouping.Sights{sight("prod", "2.10.0", 1), sight("prod", "2.9.1", 2)}, "", "2.10.0"},
-		"of any environment":                 {grouping.Sights{sight("prod", "2.1.0", 1), sight("staging", "2.2.0", 2)}, "", "2.2.0"},
-		"a release after its candidate":      {grouping.Sights{sight("prod", "2.1.0-rc.1", 2), sight("prod", "2.1.0", 1)}, "", "2.1.0"},
-		"candidates by number":               {grouping.Sights{sight("prod", "2.1.0-rc.10", 1), sight("prod", "2.1.0-rc.9", 2)}, "", "2.1.0-rc.10"},
-		"of the same package":                {grouping.Sights{sight("prod", "shop@1.0.0", 1), sight("prod", "web@551", 2)}, "shop@0.9.0", "shop@1.0.0"},
-		"without a package if that has none": {grouping.Sights{sight("prod", "1.0.0", 1), sight("prod", "web@551", 2)}, "", "1.0.0"},
-		"with and without v":                 {grouping.Sights{sight("prod", "v1.10", 1), sight("prod", "1.9.3", 2)}, "", "v1.10"},
-		"a word among versions":              {grouping.Sights{sight("prod", "1.9.3", 1), sight("prod", "hotfix", 2)}, "", "hotfix"},
-		"numbers of any length":              {grouping.Sights{sight("prod", "1.99999999999999999999", 1), sight("prod", "1.100000000000000000000", 0)}, "", "1.100000000000000000000"},
+		"seen last":                          {grouping.SeenReleases{sight("prod", "b", 1), sight("prod", "a", 2)}, "", "a"},
+		"the highest version":                {grouping.SeenReleases{sight("prod", "2.10.0", 1), sight("prod", "2.9.1", 2)}, "", "2.10.0"},
+		"of any environment":                 {grouping.SeenReleases{sight("prod", "2.1.0", 1), sight("staging", "2.2.0", 2)}, "", "2.2.0"},
+		"a release after its candidate":      {grouping.SeenReleases{sight("prod", "2.1.0-rc.1", 2), sight("prod", "2.1.0", 1)}, "", "2.1.0"},
+		"candidates by number":               {grouping.SeenReleases{sight("prod", "2.1.0-rc.10", 1), sight("prod", "2.1.0-rc.9", 2)}, "", "2.1.0-rc.10"},
+		"of the same package":                {grouping.SeenReleases{sight("prod", "shop@1.0.0", 1), sight("prod", "web@551", 2)}, "shop@0.9.0", "shop@1.0.0"},
+		"without a package if that has none": {grouping.SeenReleases{sight("prod", "1.0.0", 1), sight("prod", "web@551", 2)}, "", "1.0.0"},
+		"with and without v":                 {grouping.SeenReleases{sight("prod", "v1.10", 1), sight("prod", "1.9.3", 2)}, "", "v1.10"},
+		"a word among versions":              {grouping.SeenReleases{sight("prod", "1.9.3", 1), sight("prod", "hotfix", 2)}, "", "hotfix"},
+		"numbers of any length":              {grouping.SeenReleases{sight("prod", "1.99999999999999999999", 1), sight("prod", "1.100000000000000000000", 0)}, "", "1.100000000000000000000"},
 	} {
 		if got := c.known.Newest(c.like); got != c.want {
 			t.Errorf("%s: the newest is %q, want %q", name, got, c.want)
@@ -39,7 +39,7 @@ func TestNewestRelease(t *testing.T) {
 
 // A fix in one environment says nothing about what another one runs.
 func TestRegressionOfReleases(t *testing.T) {
-	known := grouping.Sights{
+	known := grouping.SeenReleases{
 		sight("staging", "abc", 1), sight("prod", "abc", 2), sight("staging", "def", 3), sight("staging", "ghi", 4), sight("prod", "xyz", 5),
 		sight("prod", "2.13.0", 1), sight("staging", "2.14.0", 3), sight("prod", "2.15.0", 12), sight("dev", "3.0.0-dev", 2), sight("prod", "2.12.9", 12),
 		sight("prod", "jkl", 12), sight("prod", "web@552", 12),
@@ -83,7 +83,7 @@ func TestRegressionOfReleases(t *testing.T) {
 
 // Two releases have an order if both are versions of a package, or an environment had both.
 func TestUnorderedReleases(t *testing.T) {
-	known := grouping.Sights{sight("prod", "abc", 1), sight("prod", "def", 2), sight("staging", "ghi", 3)}
+	known := grouping.SeenReleases{sight("prod", "abc", 1), sight("prod", "def", 2), sight("staging", "ghi", 3)}
 	for _, c := range []struct {
 		a, b string
 		want bool

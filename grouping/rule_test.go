@@ -196,9 +196,9 @@ func TestRulesDescribe(t *testing.T) {
 // What somebody split off stays so, whatever rules there are.
 func TestSplitsOutlastRules(t *testing.T) {
 	var g Grouper
-	want := g.Fingerprint(ruled(nil, nil, ruledTrace)).alike(ruled(nil, nil, ruledTrace))
+	want := g.Fingerprint(ruled(nil, nil, ruledTrace)).splitHashes(ruled(nil, nil, ruledTrace))
 	e := ruled(mustRules(t, "ignore function:ok", `same A type:*`, "scrub email"), nil, ruledTrace)
-	if got := g.Fingerprint(e).alike(e); got != want {
+	if got := g.Fingerprint(e).splitHashes(e); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -10,9 +10,9 @@ import (
 // MaxSplits is how often groups of a project can be split.
 const MaxSplits = 100
 
-// Alike are the hashes by which errors can be split off: nothing that was
+// SplitHashes are the hashes by which errors can be split off: nothing that was
 // learned changes them. They are zero without a usable stack trace.
-type Alike struct{ Trace, Stack Hash }
+type SplitHashes struct{ Trace, Stack Hash }
 
 // A Split is where errors that are alike go.
 type Split struct {
@@ -20,11 +20,11 @@ type Split struct {
 	From  string    // the group that they were counted in before
 }
 
-// Splits are those of a project, by a hash of Alike; bounded by MaxSplits.
+// Splits are those of a project, by a hash of SplitHashes; bounded by MaxSplits.
 type Splits map[Hash]Split
 
 // of finds the split that an error belongs to, the strictest first.
-func (s Splits) of(a Alike, accepted time.Time) (split Split, joins ScopedHash, found bool) {
+func (s Splits) of(a SplitHashes, accepted time.Time) (split Split, joins ScopedHash, found bool) {
 	for _, hash := range [...]Hash{a.Trace, a.Stack} {
 		if split, found = s[hash]; found && accepted.After(split.After) {
 			return split, hash.split(), true
@@ -55,8 +55,8 @@ func ParseHash(text string) (h Hash, ok bool) {
 	return h, err == nil && n == len(h)
 }
 
-// alike returns the hashes by which an error can be split off. Others can't be asked for any more.
-func (f Fingerprint) alike(e Error) Alike {
+// splitHashes returns the hashes by which an error can be split off. Others can't be asked for any more.
+func (f Fingerprint) splitHashes(e Error) SplitHashes {
 	switch learned := e.Learned; {
 	case !learned.Rules.Empty():
 		e.Learned = Learned{}
@@ -66,29 +66,29 @@ func (f Fingerprint) alike(e Error) Alike {
 		f = f.grouper.fingerprint(Learned{})
 	}
 	if !f.traced() {
-		return Alike{}
+		return SplitHashes{}
 	}
-	return Alike{Trace: f.Strictest.Hash, Stack: f.At(Levels[stack]).Hash}
+	return SplitHashes{Trace: f.Strictest.Hash, Stack: f.At(Levels[stack]).Hash}
 }
 
 // Split decides that errors like a sample of a group of the family become
 // another group. They are compared at the loosest level at which samples of their group differ.
-func (f Family) Split(group, project string, of Alike, samples []Alike, ifVersion *int64, now time.Time) (Regrouped, error) {
-	level, hash := ScopeStack, func(a Alike) Hash { return a.Stack }
-	differs := func(a Alike) bool { return hash(a) != hash(of) }
+func (f Family) Split(group, project string, of SplitHashes, samples []SplitHashes, ifVersion *int64, now time.Time) (GroupDecisions, error) {
+	level, hash := ScopeStack, func(a SplitHashes) Hash { return a.Stack }
+	differs := func(a SplitHashes) bool { return hash(a) != hash(of) }
 	if !slices.ContainsFunc(samples, differs) {
-		level, hash = ScopeTrace, func(a Alike) Hash { return a.Trace }
+		level, hash = ScopeTrace, func(a SplitHashes) Hash { return a.Trace }
 	}
-	if of == (Alike{}) || !slices.ContainsFunc(samples, differs) {
+	if of == (SplitHashes{}) || !slices.ContainsFunc(samples, differs) {
 		return nil, Invalid{"occurrence", "Nothing tells it from the other samples: their traces and whole messages are equal, or it has no usable trace.",
 			"Choose another one."}
 	}
-	if slices.ContainsFunc(f.all(), func(k Kin) bool { return k.full() && (k.ID == group || k.ID == f.Head.ID) }) {
+	if slices.ContainsFunc(f.all(), func(k GroupVersion) bool { return k.full() && (k.ID == group || k.ID == f.Head.ID) }) {
 		return nil, ErrFull
 	}
 	joins := hash(of).split()
 	made := GroupID(project, joins.Version, joins.Hash)
-	decided, err := f.decide(Regrouped{made: {}}, WasSplit, ifVersion, now)
+	decided, err := f.decide(GroupDecisions{made: {}}, WasSplit, ifVersion, now)
 	if err != nil {
 		return nil, err
 	}

@@ -59,10 +59,10 @@ type Count struct {
 // Sample is an occurrence, and how many came before it.
 type Sample struct {
 	Occurrence
-	Arrival    int64
-	Exceptions []trace.Exception // nil: not described yet
-	Language   trace.Language    // of these
-	Alike      Alike             // once described
+	Arrival     int64
+	Exceptions  []trace.Exception // nil: not described yet
+	Language    trace.Language    // of these
+	SplitHashes SplitHashes       // once described
 }
 
 // Describe parses the exceptions of a sample unless it
@@ -77,7 +77,7 @@ func (s *Sample) Describe(g *Grouper) {
 func (s *Sample) describe(g *Grouper) (Description, Explanation) {
 	f := g.Fingerprint(s.Error)
 	d, why := f.Describe(), f.Explain()
-	s.Exceptions, s.Language, s.Alike = d.Exceptions, d.Language, f.alike(s.Error)
+	s.Exceptions, s.Language, s.SplitHashes = d.Exceptions, d.Language, f.splitHashes(s.Error)
 	return d, why
 }
 
@@ -86,7 +86,7 @@ func (s *Sample) describe(g *Grouper) (Description, Explanation) {
 func (c *Count) Describe(g *Grouper) (Description, Explanation) {
 	s := &c.Samples[0]
 	d, why := s.describe(g)
-	if split, joins, found := s.Error.Learned.Splits.of(s.Alike, s.Accepted); found {
+	if split, joins, found := s.Error.Learned.Splits.of(s.SplitHashes, s.Accepted); found {
 		why.Scope, why.Hash, why.Rule = joins.Scope, joins.Hash, RuleSplit
 		why.Parts = append(why.Parts, Part{"group", split.From})
 	}
@@ -111,7 +111,7 @@ func (t *Tally) Add(o Occurrence) {
 	var similar Hash
 	if splits := o.Error.Learned.Splits; len(splits) > 0 {
 		joining, similar = f.Joining(), f.Similar()
-		if _, joins, found := splits.of(f.alike(o.Error), o.Accepted); found {
+		if _, joins, found := splits.of(f.splitHashes(o.Error), o.Accepted); found {
 			joining, key.strictest = []ScopedHash{joins}, joins.Hash
 		}
 	}
@@ -218,18 +218,15 @@ func (c *Count) Merge(d *Count) {
 	}
 }
 
-// Releases are those of the earliest and the latest
-// occurrence that named one; empty if none did.
+// Releases are that of the earliest occurrence, which may name none, and that
+// of the latest one that did; empty: there is none.
 func (c *Count) Releases() (first, last string) {
 	var from, to int64
-	for _, s := range c.Seen {
-		if s.Release == "" {
-			continue
-		}
-		if at := slices.Min(s.Times); first == "" || at < from {
+	for i, s := range c.Seen {
+		if at := slices.Min(s.Times); i == 0 || at < from || at == from && first == "" {
 			first, from = s.Release, at
 		}
-		if at := slices.Max(s.Times); last == "" || at > to {
+		if at := slices.Max(s.Times); s.Release != "" && (last == "" || at > to) {
 			last, to = s.Release, at
 		}
 	}

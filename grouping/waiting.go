@@ -162,16 +162,16 @@ func (a *ErrorAlert) first() string {
 	return a.Listed[0].Group
 }
 
-// crowded is how long an alert waits when its organization has been sent as
+// overLimitWait is how long an alert waits when its organization has been sent as
 // many messages as may be.
-const crowded = 10 * time.Minute
+const overLimitWait = 10 * time.Minute
 
 // Send returns what is sent now, of the groups that are worth it still, if
 // the organization has room for a message.
 func (a *ErrorAlert) Send(now time.Time, room bool, worth func(group string) bool) (sent Waiting, lines []AlertLine) {
 	later, why := a.Hours.Next(now), HeldHours
 	if !room {
-		later, why = a.Hours.Next(now.Add(crowded)), HeldBound
+		later, why = a.Hours.Next(now.Add(overLimitWait)), HeldBound
 	}
 	if later.After(now) {
 		a.Due = later

@@ -56,7 +56,7 @@ type MemberAdded struct {
 }
 
 func (e MemberAdded) meta() eventMeta {
-	return eventMeta{"tenants.v1.member_added", Unpublished, "member.added", e.At, &Member{}, kept}
+	return eventMeta{"tenants.v1.member_added", PublishedFact, "member.added", e.At, &Member{}, kept}
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -103,7 +103,7 @@ type MemberRoleChanged struct {
 }
 
 func (e MemberRoleChanged) meta() eventMeta {
-	return eventMeta{"tenants.v1.member_role_changed", Unpublished, "member.role_changed", e.At, &Member{}, byNext}
+	return eventMeta{"tenants.v1.member_role_changed", PublishedFact, "member.role_changed", e.At, &Member{}, byNext}
 }
 
 // Check returns Invalid with every fault of the command, or nil.

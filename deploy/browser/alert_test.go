@@ -15,7 +15,8 @@ import (
 // By keyboard only, a person saves a search for everybody, sets an alert on
 // it, and mutes it. What then comes fires it, which a webhook is sent; when no
 // more comes, it is sent that it is over. An alert on errors is set as well:
-// a webhook and the person's mail are sent the next new one.
+// a webhook and the person's mail are sent the next new one. A colleague whom
+// a note mentions gets mail.
 func TestAlertsStory(t *testing.T) {
 	hook, office := webhooktest.New(t, 0), mailtest.OpenPlain(t)
 	t.Setenv("WEIR_SMTP_URL", "smtp://"+office.Address)
@@ -24,6 +25,7 @@ func TestAlertsStory(t *testing.T) {
 	t.Setenv("WEIR_WEBHOOK_NETWORKS", "127.0.0.0/8")
 	in := newInstallation(t)
 	w := in.furnish(t, plainTexts)
+	in.addMember(t, w.organization, "Bob Field", "developer", "field@acme.example", ownerPassword)
 	made := in.bill(t, "POST", "/organizations/"+w.organization+"/webhooks",
 		map[string]any{"url": hook.URL, "events": []string{"search_alert.firing", "search_alert.resolved", "error_alert.fired"}})
 	hook.Trust(made["secret"].(string))
@@ -92,6 +94,11 @@ func TestAlertsStory(t *testing.T) {
 	b.open("/console/errors/alerts")
 	b.awaitText("muted")
 	b.check("alerts on errors")
+	b.open("/console/errors/" + w.group)
+	b.note("@bob Field: is this yours?", ask[string](b, `document.querySelector("h1").innerText`))
+	testenv.Eventually(t, func() error {
+		return hasMail(office.Taken(), "field@acme.example", "Ada Owner mentions you: TypeError")
+	})
 	b.blameless("an alert on errors")
 }
 

@@ -21,6 +21,7 @@ import (
 func TestErrorsStory(t *testing.T) {
 	in := newInstallation(t)
 	w := in.furnish(t, plainTexts)
+	in.addMember(t, w.organization, "Bob Field", "developer", "field@acme.example", ownerPassword)
 	b := openTab(t, startChromium(t, in.origin), in.origin)
 	b.signIn(w.email, w.password)
 	const title = "TypeError: Cannot read properties of undefined (reading 'total')"
@@ -48,6 +49,10 @@ func TestErrorsStory(t *testing.T) {
 	in.send(t, w.key.Key, failed("2.15.0"))
 	b.repeat("It happened 100 times since it was ignored.", func() { b.open(group) })
 	b.check("an error that is no longer ignored")
+
+	b.note("@bob Field and @nobody: whose is this?", title)
+	b.awaitText("Nobody was notified for @nobody")
+	b.await(`document.querySelector(".activity .badge.accent")?.textContent === "@Bob Field"`)
 
 	built := entry{Level: "error", Message: "checkout failed", Environment: "prod", Metadata: map[string]any{"release": "2.15.0"}, Error: &failure{
 		Type: "TypeError", Message: "cart is null",
@@ -91,7 +96,7 @@ func TestErrorsStory(t *testing.T) {
 		b.open("/console/errors")
 	})
 
-	for _, line := range []string{"Error group assigned", "Error group resolved", "Error group ignored", "Error group merged", "Error group split",
+	for _, line := range []string{"Error group assigned", "Error group resolved", "Error group ignored", "Error group merged", "Error group split", "Error group noted", "Error source map uploaded",
 		"Error rules set", `added: same "Trouble at the till" type:*Error`} {
 		b.repeat(line, func() { b.open("/console/settings/audit") })
 	}
@@ -100,4 +105,15 @@ func TestErrorsStory(t *testing.T) {
 		t.Errorf("the audit has what nobody decided:\n%s", log)
 	}
 	b.blameless("the story of errors")
+}
+
+// note writes a note on the page of an error.
+func (b *tab) note(text, title string) {
+	b.t.Helper()
+	b.press("summary", "Ignore for a time, resolve in a release, assign or note")
+	b.reach("textarea", "Note")
+	begun, rest, _ := strings.Cut(text, "Field")
+	b.do(chromedp.KeyEvent(begun), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(rest)) // the name is completed
+	b.leave("button", "Add note", title)
+	b.awaitText("The note is kept.")
 }

@@ -83,7 +83,8 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	in.send(t, w.key.Key, entry{Level: "info", Message: "order 4711 was paid"}, entry{Level: "warn", Message: "the card reader is slow"},
 		entry{Level: "error", Message: say.message, Environment: say.environment, Error: &failure{
 			Type: say.errorType, Message: say.errorMessage,
-			Frames: []string{say.call, "at checkout (/srv/shop/src/checkout.js:88:20)", "at next (/srv/shop/node_modules/express/router.js:280:10)"},
+			Frames: []string{say.call, "at checkout (/srv/shop/src/checkout.js:88:20)", "at next (/srv/shop/node_modules/express/router.js:280:10)",
+				"at handle (/srv/shop/node_modules/express/layer.js:95:5)", "at dispatch (/srv/shop/node_modules/express/route.js:119:3)"},
 		}})
 	w.group = in.awaitGroup(t, w.key.Key, project.ID)
 	w.member = in.create(t, "/members", map[string]string{

@@ -220,6 +220,23 @@ type DeletionBegun struct {
 	GoneBy       time.Time `json:"gone_by"`
 }
 
+// MemberAdded is a fact on weir.tenants.v1. It has no address.
+type MemberAdded struct {
+	Organization string    `json:"organization"`
+	Member       string    `json:"member"` // the id
+	Name         string    `json:"name"`
+	Role         string    `json:"role"`
+	AddedAt      time.Time `json:"added_at"`
+}
+
+// MemberRoleChanged is a fact on weir.tenants.v1.
+type MemberRoleChanged struct {
+	Organization string    `json:"organization"`
+	Member       string    `json:"member"`
+	Role         string    `json:"role"`
+	ChangedAt    time.Time `json:"changed_at"`
+}
+
 // MemberRemoved is a fact on weir.tenants.v1: what a member alone could
 // see is to be removed.
 type MemberRemoved struct {

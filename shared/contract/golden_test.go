@@ -23,10 +23,12 @@ var add = flag.Bool("add", false, "write the golden files that are missing")
 
 var at = time.Date(2026, 11, 21, 9, 30, 0, 123456789, time.UTC)
 
+// group is that of these samples.
+var group = contract.ErrorGroup{Organization: "org_1", Project: "prj_1", Group: "grp_1", Title: "TypeError: x is undefined", Type: "TypeError", Culprit: "cart.total"}
+
 // changed is a decision about the group of these samples.
 func changed(c contract.ErrorGroupChanged) *contract.ErrorGroupChanged {
-	c.Organization, c.Project, c.Group, c.Title, c.Type, c.Culprit = "org_1", "prj_1", "grp_1", "TypeError: x is undefined", "TypeError", "cart.total"
-	c.Version, c.At = 7, at
+	c.ErrorGroup, c.Version, c.At = group, 7, at
 	return &c
 }
 
@@ -77,6 +79,8 @@ func samples() map[string]any {
 		contract.TypeDeletionCancelled:                   &contract.DeletionCancelled{Organization: "org_1", Project: "prj_1", CancelledAt: at},
 		contract.TypeDeletionBegun:                       &contract.DeletionBegun{Organization: "org_1", Project: "prj_1", BegunAt: at, GoneBy: at.Add(15 * time.Minute)},
 		contract.TypeDeletionFinished:                    &contract.DeletionFinished{Organization: "org_1", Project: "prj_1", FinishedAt: at},
+		contract.TypeMemberAdded:                         &contract.MemberAdded{Organization: "org_1", Member: "mem_1", Name: "Ada Lovelace", Role: "developer", AddedAt: at},
+		contract.TypeMemberRoleChanged:                   &contract.MemberRoleChanged{Organization: "org_1", Member: "mem_1", Role: "admin", ChangedAt: at},
 		contract.TypeMemberRemoved:                       &contract.MemberRemoved{Organization: "org_1", Member: "mem_1", RemovedAt: at},
 		contract.TypeErased: &contract.Erased{Organization: "org_1", Project: "prj_1", Module: "grouping",
 			Removed: map[string]int64{"error_groups": 3, "occurrences": 12}, ErasedAt: at},
@@ -120,8 +124,7 @@ func samples() map[string]any {
 			Reason: contract.ReasonProjectBudget},
 		contract.TypeQuotaRefused + ".since": &contract.QuotaRefused{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Environment: "prod",
 			RequestID: "req_1", At: at, Bytes: 500, Remaining: 272, PeriodStart: at, Quota: 1000, Since: 3, Exhausts: true, Requests: 1},
-		contract.TypeErrorGroupCreated: &contract.ErrorGroupCreated{Organization: "org_1", Project: "prj_1", Group: "grp_1",
-			Title: "TypeError: x is undefined", Type: "TypeError", Culprit: "cart.total", FirstSeen: at},
+		contract.TypeErrorGroupCreated: &contract.ErrorGroupCreated{ErrorGroup: group, FirstSeen: at},
 		contract.TypeSearchAlertFired: &contract.SearchAlert{Organization: "org_1", Project: "prj_1", Search: "srch_1", Name: "Checkout fails", Query: "level:error checkout",
 			Before: "ok", Condition: "more_than", Threshold: 10, Entries: 12, From: at, To: at.Add(5 * time.Minute), Examples: []string{"checkout failed"}, At: at,
 			Addressed: contract.Addressed{MailTo: &contract.MailTo{Roles: []string{"owner"}, Members: []string{"mem_1"}}, Path: "/console/logs?q=checkout"}},
@@ -145,8 +148,10 @@ func samples() map[string]any {
 		contract.TypeErrorGroupSplit:    changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Into: "grp_2", Actor: "mem_1"}),
 		contract.TypeErrorGroupUnmerged: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", From: "grp_2", Actor: "mem_1"}),
 		contract.TypeErrorGroupAssigned: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Assignee: "payments", Actor: "mem_1"}),
-		contract.TypeErrorGroupSpiking: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved", Hour: at.Truncate(time.Hour),
-			Count: 240, Expected: 3.5, Cause: "It happened 240 times in the hour from 2026-11-21 09:00 UTC, where 3.5 were expected."}),
+		contract.TypeErrorGroupSpiking: changed(contract.ErrorGroupChanged{Status: "unresolved", Before: "unresolved",
+			ErrorSpike: contract.ErrorSpike{Hour: at.Truncate(time.Hour), Count: 240, Expected: 3.5}, Cause: "It happened 240 times in the hour from 2026-11-21 09:00 UTC, where 3.5 were expected."}),
+		contract.TypeErrorGroupMentioned: &contract.ErrorGroupMentioned{ErrorGroup: group, Note: "@Ada Lovelace, is this yours?", Members: []string{"mem_1"}, More: 2, Actor: "mem_2", ActorName: "Bob", At: at,
+			Addressed: contract.Addressed{MailTo: &contract.MailTo{Members: []string{"mem_1"}}, Path: "/console/errors/grp_1"}},
 		contract.TypeErrorAlertFired: &contract.ErrorAlert{Organization: "org_1", Project: "prj_1", Alert: "alr_1", Name: "Shop", More: 3, At: at,
 			Groups: []contract.AlertedGroup{{Group: "grp_1", Title: "TypeError: x is undefined", Type: "TypeError", Culprit: "cart.total", Count: 2,
 				Environment: "prod", Trigger: "new", Cause: "It is new: it has happened 2 times.", Path: "/console/errors/grp_1"}},

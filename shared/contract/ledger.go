@@ -170,16 +170,21 @@ type BudgetRestored struct {
 	Test         bool      `json:"test,omitempty"` // of a test organization
 }
 
+// ErrorGroup is what facts about an error group say of it.
+type ErrorGroup struct {
+	Organization string `json:"organization"`
+	Project      string `json:"project"`
+	Group        string `json:"group"` // its id
+	Title        string `json:"title"`
+	Type         string `json:"type"`
+	Culprit      string `json:"culprit"`
+}
+
 // ErrorGroupCreated is a fact on weir.grouping.v1: a new kind of
 // error was seen.
 type ErrorGroupCreated struct {
-	Organization string    `json:"organization"`
-	Project      string    `json:"project"`
-	Group        string    `json:"group"`
-	Title        string    `json:"title"`
-	Type         string    `json:"type"`
-	Culprit      string    `json:"culprit"`
-	FirstSeen    time.Time `json:"first_seen"`
+	ErrorGroup
+	FirstSeen time.Time `json:"first_seen"`
 }
 
 // A SearchAlert is a fact on weir.alerts.v1: an alert on a saved search fires,
@@ -223,28 +228,42 @@ type MailTo struct {
 // an error group, by a person or program, or by Weir itself when errors came
 // or time was over. Its type says what.
 type ErrorGroupChanged struct {
-	Organization string    `json:"organization"`
-	Project      string    `json:"project"`
-	Group        string    `json:"group"`
-	Title        string    `json:"title"`
-	Type         string    `json:"type"`
-	Culprit      string    `json:"culprit"`
-	Status       string    `json:"status"` // unresolved, resolved, ignored or archived
-	Before       string    `json:"before"`
-	Version      int64     `json:"version"` // one more for each decision about the group
-	Assignee     string    `json:"assignee,omitempty"`
-	Into         string    `json:"into,omitempty"`         // the group that it was merged into, or of what was split off
-	From         string    `json:"from,omitempty"`         // the group that it was taken out of
-	Release      string    `json:"release,omitempty"`      // in which it is resolved, or of the error that came
-	NextRelease  bool      `json:"next_release,omitempty"` // it is resolved in the next one
-	Environment  string    `json:"environment,omitempty"`  // of the error that came
-	Cause        string    `json:"cause,omitempty"`        // why Weir itself decided, in words
-	Hour         time.Time `json:"hour,omitzero"`          // in which it began to spike
-	Count        int64     `json:"count,omitempty"`        // of the errors of that hour, when there were too many
-	Expected     float64   `json:"expected,omitempty"`     // how many were expected in it; absent: none
-	Actor        string    `json:"actor,omitempty"`        // id of the member or API key; absent: Weir itself
-	Links        []string  `json:"links,omitempty"`        // addresses of tickets and the like
-	At           time.Time `json:"at"`
+	ErrorGroup
+	Status      string `json:"status"` // unresolved, resolved, ignored or archived
+	Before      string `json:"before"`
+	Version     int64  `json:"version"` // one more for each decision about the group
+	Assignee    string `json:"assignee,omitempty"`
+	Into        string `json:"into,omitempty"`         // the group that it was merged into, or of what was split off
+	From        string `json:"from,omitempty"`         // the group that it was taken out of
+	Release     string `json:"release,omitempty"`      // in which it is resolved, or of the error that came
+	NextRelease bool   `json:"next_release,omitempty"` // it is resolved in the next one
+	Environment string `json:"environment,omitempty"`  // of the error that came
+	Cause       string `json:"cause,omitempty"`        // why Weir itself decided, in words
+	ErrorSpike
+	Actor string    `json:"actor,omitempty"` // id of the member or API key; absent: Weir itself
+	Links []string  `json:"links,omitempty"` // addresses of tickets and the like
+	At    time.Time `json:"at"`
+	Addressed
+}
+
+// ErrorSpike is an hour in which a group began to spike.
+type ErrorSpike struct {
+	Hour     time.Time `json:"hour,omitzero"`
+	Count    int64     `json:"count,omitempty"`    // of its errors, when there were too many
+	Expected float64   `json:"expected,omitempty"` // how many were expected in it; absent: none
+}
+
+// ErrorGroupMentioned is a fact on weir.grouping.v1: a note about an error
+// group mentions members, who get mail. Notes of several groups that were
+// written at once are one.
+type ErrorGroupMentioned struct {
+	ErrorGroup
+	Note      string    `json:"note"`
+	Members   []string  `json:"members"`        // ids of those whom it mentions
+	More      int64     `json:"more,omitempty"` // groups beyond this one with the same note
+	Actor     string    `json:"actor"`          // id of the member or API key
+	ActorName string    `json:"actor_name,omitempty"`
+	At        time.Time `json:"at"`
 	Addressed
 }
 
@@ -312,6 +331,7 @@ func Notifications() []Notification {
 		{TypeErrorGroupMerged, "error_group.merged", "an error is merged into another"},
 		{TypeErrorGroupSplit, "error_group.split", "some of an error become another"},
 		{TypeErrorGroupUnmerged, "error_group.unmerged", "an error is taken out of the one that it was merged into"},
+		{TypeErrorGroupMentioned, "error_group.mentioned", "a note about an error mentions members"},
 		{TypeErrorAlertFired, "error_alert.fired", "an alert on errors has something to tell"},
 		{TypeSearchAlertFired, "search_alert.firing", "an alert on a saved search fires"},
 		{TypeSearchAlertResolved, "search_alert.resolved", "an alert on a saved search is over"},

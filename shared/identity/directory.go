@@ -15,7 +15,7 @@ import (
 )
 
 // A Directory holds the projects of each organization, and the names of
-// organizations, projects and keys, from weir.tenants.v1. Safe for concurrent use.
+// organizations, projects, keys and members, from weir.tenants.v1. Safe for concurrent use.
 type Directory struct {
 	mu             sync.RWMutex
 	byProject      map[string]contract.ProjectCreated // bounded by the existing projects
@@ -23,6 +23,7 @@ type Directory struct {
 	hidden         map[string]map[string]bool         // by organization, ids of projects, and "" for all; bounded by unfinished deletions
 	names          map[string]string                  // by organization; bounded by the existing ones
 	keys           map[string][]Key                   // by organization, the oldest first; bounded by maxKeys each
+	members        members
 }
 
 // A Key is an API key as people know it.
@@ -38,7 +39,7 @@ const maxKeys = 2000
 // NewDirectory returns an empty directory, to be filled by Apply.
 func NewDirectory() *Directory {
 	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}, hidden: map[string]map[string]bool{},
-		names: map[string]string{}, keys: map[string][]Key{}}
+		names: map[string]string{}, keys: map[string][]Key{}, members: members{}}
 }
 
 // Apply takes one record of weir.tenants.v1; it ignores unknown facts.
@@ -55,6 +56,12 @@ func (d *Directory) Apply(eventType string, value []byte) error {
 		return apply(value, eventType, d.keyChanged)
 	case contract.TypeAPIKeyRevoked:
 		return apply(value, eventType, d.keyRevoked)
+	case contract.TypeMemberAdded:
+		return applyLocked(d, value, eventType, d.members.added)
+	case contract.TypeMemberRoleChanged:
+		return applyLocked(d, value, eventType, d.members.roleChanged)
+	case contract.TypeMemberRemoved:
+		return applyLocked(d, value, eventType, d.members.removed)
 	case contract.TypeProjectCreated:
 		return apply(value, eventType, d.created)
 	case contract.TypeProjectRenamed:
@@ -78,6 +85,12 @@ func apply[F any](value []byte, eventType string, take func(fact F)) error {
 	}
 	take(fact)
 	return nil
+}
+
+func applyLocked[F any](d *Directory, value []byte, eventType string, take func(fact F)) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return apply(value, eventType, take)
 }
 
 func (d *Directory) call(organization, name string) {
@@ -159,6 +172,7 @@ func (d *Directory) deletionBegun(fact contract.DeletionBegun) {
 		delete(d.byOrganization, fact.Organization)
 		delete(d.names, fact.Organization)
 		delete(d.keys, fact.Organization)
+		delete(d.members, fact.Organization)
 	} else {
 		d.keys[fact.Organization] = slices.DeleteFunc(d.keys[fact.Organization], func(key Key) bool { return key.Project == fact.Project })
 		d.byOrganization[fact.Organization] = slices.DeleteFunc(d.byOrganization[fact.Organization], func(id string) bool { return id == fact.Project })

@@ -208,6 +208,44 @@ func TestDirectoryNames(t *testing.T) {
 	}
 }
 
+// A directory knows the members of an organization who may read something, as
+// long as they are there.
+func TestDirectoryMembers(t *testing.T) {
+	directory := identity.NewDirectory()
+	apply := func(kind, value string) {
+		testenv.Must(t, directory.Apply(kind, []byte(value)))
+	}
+	for range 2 { // read again
+		apply(contract.TypeMemberAdded, `{"organization":"org_1","member":"mem_1","name":"Bob","role":"billing"}`)
+		apply(contract.TypeMemberAdded, `{"organization":"org_1","member":"mem_2","name":"Ada","role":"viewer"}`)
+		apply(contract.TypeMemberAdded, `{"organization":"org_2","member":"mem_3","name":"Eve","role":"owner"}`)
+	}
+	expect := func(when, want string) {
+		t.Helper()
+		var names []string
+		for _, m := range directory.MembersThatRead("org_1", identity.ReadErrors) {
+			names = append(names, m.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	expect("at first", "Ada")
+	apply(contract.TypeMemberRoleChanged, `{"organization":"org_1","member":"mem_1","role":"developer"}`)
+	expect("after another role", "Ada Bob")
+	apply(contract.TypeMemberRemoved, `{"organization":"org_1","member":"mem_2"}`)
+	apply(contract.TypeMemberRoleChanged, `{"organization":"org_1","member":"mem_2","role":"owner"}`)
+	expect("after a removal", "Bob")
+	apply(contract.TypeDeletionBegun, `{"organization":"org_1"}`)
+	expect("when the organization is deleted", "")
+	for i := range 2100 {
+		apply(contract.TypeMemberAdded, fmt.Sprintf(`{"organization":"org_1","member":"mem_%d","role":"owner"}`, i))
+	}
+	if n := len(directory.MembersThatRead("org_1", identity.ReadErrors)); n != 2000 {
+		t.Errorf("%d members are kept", n)
+	}
+}
+
 // An organization that rotates its keys for years has names of its
 // newest ones alone.
 func TestDirectoryBoundsKeys(t *testing.T) {

@@ -26,6 +26,7 @@ type Field struct {
 	Required     bool     // for the browser; the server checks again
 	Optional     bool     // shown in the label
 	Choices      []Choice // offered instead of a text input
+	Offers       []string // texts that the input proposes; others can be typed as well
 	Code         bool     // gets the one-time code of the link that led here, by the script "code"
 }
 

@@ -216,7 +216,8 @@ func TestWebhookGetsFactsOfAnyTime(t *testing.T) {
 	later := p.must(t, 201, "POST", path, hook).get("id")
 	lastYear := time.Now().AddDate(-1, 0, 0)
 	others.PublishFact(contract.TypeQuotaExhausted, lastYear, contract.QuotaExhausted{Organization: acme.organization, Test: true})
-	others.PublishFact(contract.TypeErrorGroupCreated, lastYear, contract.ErrorGroupCreated{Organization: acme.organization, Project: acme.project, FirstSeen: lastYear})
+	others.PublishFact(contract.TypeErrorGroupCreated, lastYear, contract.ErrorGroupCreated{
+		ErrorGroup: contract.ErrorGroup{Organization: acme.organization, Project: acme.project}, FirstSeen: lastYear})
 	p.awaitDeliveries(t, path, later, "error_group.created", "quota.exhausted")
 }
 

@@ -209,7 +209,7 @@ func TestAlertsOnUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Merges.Merge(t.Context(), a.request(), groups.Merging{Groups: found.IDs()}); err != nil {
+	if _, err := a.Merges.Merge(t.Context(), a.request(), groups.MergeRequest{Groups: found.IDs()}); err != nil {
 		t.Fatal(err)
 	}
 	if n := affect(2, "cem"); n != 1 {

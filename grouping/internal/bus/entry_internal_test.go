@@ -83,12 +83,12 @@ func TestCost(t *testing.T) {
 }
 
 // The facts about decisions are all types of weir.grouping.v1 but those of
-// new groups, of alerts and for the audit, with members that were published.
+// new groups, of mentions, of alerts and for the audit, with members that were published.
 func TestEveryDecisionIsMapped(t *testing.T) {
 	files, err := filepath.Glob("../../../shared/contract/testdata/" + contract.TopicGrouping + ".*.json")
 	files = slices.DeleteFunc(files, func(file string) bool {
 		return strings.Contains(file, contract.TypeErrorGroupCreated) || strings.Contains(file, contract.TypeErrorAlertFired) ||
-			strings.Contains(file, contract.TypeErrorsChangeReported)
+			strings.Contains(file, contract.TypeErrorsChangeReported) || strings.Contains(file, contract.TypeErrorGroupMentioned)
 	})
 	if err != nil || len(files) != len(factTypes)+1 { // one type has two samples
 		t.Fatalf("golden files %v of %d types: %v", files, len(factTypes), err)

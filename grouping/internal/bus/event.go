@@ -32,7 +32,8 @@ func saveEvents(ctx context.Context, tx pgx.Tx, created []postgres.NewGroup) err
 // outboxFact is a group's creation in the outbox.
 func outboxFact(g postgres.NewGroup) outbox.Fact {
 	body, err := json.Marshal(contract.ErrorGroupCreated{
-		Organization: g.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, FirstSeen: g.FirstSeen.UTC(),
+		ErrorGroup: contract.ErrorGroup{Organization: g.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit},
+		FirstSeen:  g.FirstSeen.UTC(),
 	})
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())
@@ -61,6 +62,9 @@ func Announce(ctx context.Context, tx pgx.Tx, changes []postgres.Change) error {
 			facts = append(facts, fact)
 		}
 	}
+	if fact, any := mentionFact(changes); any {
+		facts = append(facts, fact)
+	}
 	if err := outbox.Save(ctx, tx, facts); err != nil {
 		return err
 	}
@@ -74,18 +78,57 @@ func changeFact(c postgres.Change) (fact outbox.Fact, announced bool) {
 	}
 	g, d := c.Group, c.Decision
 	body, err := json.Marshal(contract.ErrorGroupChanged{
-		Organization: c.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit,
-		Status: string(g.Status), Before: string(c.Before), Version: g.Version, Assignee: g.State.Assignee.ID,
+		ErrorGroup: groupOf(c), Status: string(g.Status), Before: string(c.Before), Version: g.Version, Assignee: g.State.Assignee.ID,
 		Release: cmp.Or(d.Release, d.Resolution.Release), NextRelease: d.Resolution.Next, Environment: d.Environment,
-		Into: d.Into, From: d.From, Cause: d.Reason, Actor: c.By.ID, At: d.At.UTC(), Hour: d.Spike.Hour, Count: d.Spike.Count, Expected: d.Spike.Expected,
-		Links: linksOf(g.State.Links), Addressed: addressed(g.ID, g.State.Links, d.Kind),
+		Into: d.Into, From: d.From, Cause: d.Reason, Actor: c.By.ID, At: d.At.UTC(),
+		ErrorSpike: contract.ErrorSpike{Hour: d.Spike.Hour, Count: d.Spike.Count, Expected: d.Spike.Expected},
+		Links:      linksOf(g.State.Links), Addressed: addressed(g.ID, g.State.Links, d.Kind),
 	})
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())
 	}
-	// The number of a decision is used again once its group has expired and come back.
-	id := g.ID + "/" + strconv.FormatInt(g.Version, 10) + "/" + d.At.UTC().Format(time.DateOnly)
-	return outbox.Fact{Organization: c.Organization, ID: id, Type: name, At: d.At, Body: body}, true
+	return outbox.Fact{Organization: c.Organization, ID: decisionID(c), Type: name, At: d.At, Body: body}, true
+}
+
+// mentionFact tells those whom the note of some decisions mentions, but not
+// who wrote it. Those of one request have the same note.
+func mentionFact(changes []postgres.Change) (fact outbox.Fact, any bool) {
+	noted := slices.Collect(func(yield func(postgres.Change) bool) {
+		for _, c := range changes {
+			if len(c.Decision.Mentions) > 0 && !yield(c) {
+				return
+			}
+		}
+	})
+	if len(noted) == 0 {
+		return fact, false
+	}
+	c, g := noted[0], noted[0].Group
+	members := slices.DeleteFunc(slices.Clone(c.Decision.Mentions), func(member string) bool { return member == c.By.ID })
+	if len(members) == 0 {
+		return fact, false
+	}
+	body, err := json.Marshal(contract.ErrorGroupMentioned{
+		ErrorGroup: groupOf(c), Note: c.Decision.Note, Members: members, More: int64(len(noted) - 1), Actor: c.By.ID, ActorName: c.By.Name, At: c.Decision.At.UTC(),
+		Addressed: contract.Addressed{MailTo: &contract.MailTo{Members: members}, Path: errorsPath + "/" + g.ID},
+	})
+	if err != nil {
+		panic("BUG: cannot encode an event: " + err.Error())
+	}
+	return outbox.Fact{Organization: c.Organization, ID: decisionID(c), Type: contract.TypeErrorGroupMentioned, At: c.Decision.At, Body: body}, true
+}
+
+// groupOf is the group of a change.
+func groupOf(c postgres.Change) contract.ErrorGroup {
+	return contract.ErrorGroup{
+		Organization: c.Organization, Project: c.Group.Project, Group: c.Group.ID, Title: c.Group.Title, Type: c.Group.Type, Culprit: c.Group.Culprit,
+	}
+}
+
+// decisionID identifies a decision: its number is used again once its group
+// has expired and come back.
+func decisionID(c postgres.Change) string {
+	return c.Group.ID + "/" + strconv.FormatInt(c.Group.Version, 10) + "/" + c.Decision.At.UTC().Format(time.DateOnly)
 }
 
 func linksOf(links []grouping.Link) (addresses []string) {

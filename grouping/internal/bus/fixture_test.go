@@ -53,18 +53,19 @@ func record(l contract.LogsAccepted, offset int64) sharedbus.Record {
 // world is grouping by a clock that the test moves.
 type world struct {
 	*groups.Service
-	t      *testing.T
-	pool   *pgxpool.Pool
-	now    time.Time
-	offset int64
+	members *identity.Directory
+	t       *testing.T
+	pool    *pgxpool.Pool
+	now     time.Time
+	offset  int64
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, pool: open(t), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	w := &world{t: t, pool: open(t), members: identity.NewDirectory(), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	w.Service = groups.New(groups.Config{
 		Report:    bus.Report,
-		NewGroups: grouping.Budgets{Project: 1000, Organization: 1000}, Projects: identity.NewDirectory(), Pool: w.pool, Reads: w.pool, Concurrency: 2,
+		NewGroups: grouping.Budgets{Project: 1000, Organization: 1000}, Projects: w.members, Pool: w.pool, Reads: w.pool, Concurrency: 16,
 		Announce: bus.Announce, Send: bus.SaveMessages, MaxAlerts: 50, Clock: func() time.Time { return w.now }, Metrics: prometheus.NewRegistry(),
 	})
 	return w

@@ -36,10 +36,10 @@ func TestMergesDoNotStopTheCount(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		for at := 0; ; at = (at + 2) % len(ids) {
-			wish := groups.Merging{Into: ids[at], Groups: ids[at+1 : at+2]}
-			_, err := a.Merges.Merge(ctx, a.request(), wish)
+			wanted := groups.MergeRequest{Into: ids[at], Groups: ids[at+1 : at+2]}
+			_, err := a.Merges.Merge(ctx, a.request(), wanted)
 			if err == nil {
-				_, err = a.Merges.Unmerge(ctx, a.request(), wish)
+				_, err = a.Merges.Unmerge(ctx, a.request(), wanted)
 			}
 			if err != nil {
 				ended <- err

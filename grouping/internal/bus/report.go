@@ -145,6 +145,9 @@ func afterOf(d grouping.Decision) groups.Fields {
 	if d.Kind == grouping.WasAssigned {
 		said["assignee"] = nameOf(d.Assignee)
 	}
+	if len(d.Mentions) > 0 {
+		said["mentions"] = strings.Join(d.Mentions, ", ")
+	}
 	if d.Resolution.Next {
 		said["release"] = "the next one"
 	}

@@ -52,11 +52,19 @@ func TestChangesAreReported(t *testing.T) {
 			return err
 		}
 	}
-	decide := func(wish groups.Wish, of ...string) func() error {
-		return func() error { _, err := w.Decisions.DecideEach(t.Context(), w.request(), of, wish); return err }
+	decide := func(wanted groups.DecisionRequest, of ...string) func() error {
+		return func() error { _, err := w.Decisions.DecideEach(t.Context(), w.request(), of, wanted); return err }
 	}
-	status := func(to grouping.Status) groups.Wish { return groups.Wish{Command: grouping.Command{Status: to}} }
+	status := func(to grouping.Status) groups.DecisionRequest {
+		return groups.DecisionRequest{Command: grouping.Command{Status: to}}
+	}
 	var alert *postgres.Alert
+	var m postgres.SourceMap
+	upload := func() (postgres.SourceMap, error) {
+		kept, _, err := w.SourceMaps.Upload(t.Context(), w.request(), "shop", groups.Upload{Release: "1.0", Name: "app.js",
+			Text: []byte(`{"version":3,"sources":["src/a.ts"],"names":[],"mappings":"AAAA"}`)})
+		return kept, err
+	}
 	for _, c := range []struct {
 		name          string
 		change        func() error
@@ -93,22 +101,27 @@ func TestChangesAreReported(t *testing.T) {
 			return err
 		}, "", "", nil, nil},
 		{"deleted", func() error { _, err := w.Alerts.Delete(t.Context(), w.request(), "shop", alert.ID, 0); return err }, "error_alert.deleted", "", nil, nil},
+		{"a source map", func() (err error) { m, err = upload(); return err }, "error_source_map.uploaded", "", nil,
+			map[string]string{"release": "1.0", "size": "65 bytes", "sha256": "f58ddf00b52b1f0709ec62c67c8c685b579d5c332e4f29af2faeaadd05a56878"}},
+		{"the same map", func() error { _, err := upload(); return err }, "", "", nil, nil},
+		{"no map more", func() error { return w.SourceMaps.Delete(t.Context(), w.request(), "shop", m.ID) }, "error_source_map.deleted", "",
+			map[string]string{"release": "1.0", "size": "65 bytes", "sha256": "f58ddf00b52b1f0709ec62c67c8c685b579d5c332e4f29af2faeaadd05a56878"}, nil},
 		{"one resolved", decide(status(grouping.Resolved), ids[0]), "error_group.resolved", ids[0], map[string]string{"status": "unresolved"},
 			map[string]string{"status": "resolved", "version": "1"}},
 		{"resolved again", decide(status(grouping.Resolved), ids[0]), "", "", nil, nil},
-		{"given to a team", decide(groups.Wish{Command: grouping.Command{Assign: &grouping.Assignee{ID: "carts"}}}, ids[0]), "error_group.assigned", ids[0],
+		{"given to a team", decide(groups.DecisionRequest{Command: grouping.Command{Assign: &grouping.Assignee{ID: "carts"}}}, ids[0]), "error_group.assigned", ids[0],
 			map[string]string{"assignee": "nobody"}, map[string]string{"assignee": "carts", "version": "2"}},
-		{"taken from it", decide(groups.Wish{Command: grouping.Command{Assign: &grouping.Assignee{}}}, ids[0]), "error_group.assigned", ids[0],
+		{"taken from it", decide(groups.DecisionRequest{Command: grouping.Command{Assign: &grouping.Assignee{}}}, ids[0]), "error_group.assigned", ids[0],
 			map[string]string{"assignee": "carts"}, map[string]string{"assignee": "nobody", "version": "3"}},
 		{"linked", func() error {
 			_, _, err := w.Links.Add(t.Context(), w.request(), ids[0], grouping.Link{URL: "https://tracker.example/7?token=secret#top"})
 			return err
 		}, "error_group.linked", ids[0], nil, map[string]string{"link": "https://tracker.example/7", "version": "4"}},
-		{"many ignored", decide(groups.Wish{Command: grouping.Command{Status: grouping.Ignored, Until: grouping.Until{Count: 5}}}, slices.Clone(ids)...),
+		{"many ignored", decide(groups.DecisionRequest{Command: grouping.Command{Status: grouping.Ignored, Until: grouping.Until{Count: 5}}}, slices.Clone(ids)...),
 			"error_group.ignored", "shop", nil, map[string]string{"until_errors": "5", "error_groups": "3: " + ids[0] + ", " + ids[1] + ", " + ids[2]}},
 		{"until errors came", func() error { w.come(1, 1, 1, 1, 1); return nil }, "", "", nil, nil},
 		{"merged", func() error {
-			_, err := w.Merges.Merge(t.Context(), w.request(), groups.Merging{Into: ids[0], Groups: ids[1:]})
+			_, err := w.Merges.Merge(t.Context(), w.request(), groups.MergeRequest{Into: ids[0], Groups: ids[1:]})
 			return err
 		}, "error_group.merged", ids[0], nil, nil},
 	} {
@@ -165,8 +178,8 @@ func TestIgnoredUntilUsersCome(t *testing.T) {
 	w := newWorld(t)
 	w.come(1)
 	id := groupsOf(t, w.pool, "acme")[0].ID
-	wish := groups.Wish{Command: grouping.Command{Status: grouping.Ignored, Until: grouping.Until{Users: 3}}}
-	if _, err := w.Decisions.Decide(t.Context(), w.request(), id, wish); err != nil {
+	wanted := groups.DecisionRequest{Command: grouping.Command{Status: grouping.Ignored, Until: grouping.Until{Users: 3}}}
+	if _, err := w.Decisions.Decide(t.Context(), w.request(), id, wanted); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
@@ -190,8 +203,8 @@ func TestUnorderedReleaseIsSaid(t *testing.T) {
 	}
 	come("1.4")
 	id := groupsOf(t, w.pool, "acme")[0].ID
-	wish := groups.Wish{Command: grouping.Command{Status: grouping.Resolved, Resolution: grouping.Resolution{Release: "1.5"}}}
-	if _, err := w.Decisions.Decide(t.Context(), w.request(), id, wish); err != nil {
+	wanted := groups.DecisionRequest{Command: grouping.Command{Status: grouping.Resolved, Resolution: grouping.Resolution{Release: "1.5"}}}
+	if _, err := w.Decisions.Decide(t.Context(), w.request(), id, wanted); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct{ release, want string }{{"1.4", ""}, {"build-77", "build-77"}, {"1.5", ""}} {

@@ -23,7 +23,7 @@ import (
 // upload uploads a map of a script in this moment.
 func (w *world) upload(upload groups.Upload) (postgres.SourceMap, bool) {
 	w.t.Helper()
-	kept, created, err := w.SourceMaps.Upload(w.t.Context(), member, "shop", upload)
+	kept, created, err := w.SourceMaps.Upload(w.t.Context(), w.request(), "shop", upload)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestMapsAreReplaced(t *testing.T) {
 	kept, _ = w.upload(other)
 	renewed := w.accept(w.now.Add(time.Minute), line)
 	w.now = w.now.Add(time.Hour)
-	if err := w.SourceMaps.Delete(t.Context(), "acme", "shop", kept.ID); err != nil {
+	if err := w.SourceMaps.Delete(t.Context(), w.request(), "shop", kept.ID); err != nil {
 		t.Fatal(err)
 	}
 	w.consume(w.accept(w.now.Add(time.Minute), line), renewed, old)
@@ -252,7 +252,7 @@ func TestMapsJoinGroups(t *testing.T) {
 		if err != nil || len(activity) != 1 || activity[0].Kind != grouping.WasMerged || !strings.Contains(activity[0].Reason, "The source map of release 1.0 came") {
 			t.Fatalf("%s first: %+v, %v", first, activity, err)
 		}
-		if _, err := w.Merges.Unmerge(t.Context(), groups.Request{Who: who}, groups.Merging{Into: head.ID, Groups: activity[0].Groups}); err != nil {
+		if _, err := w.Merges.Unmerge(t.Context(), groups.Request{Who: who}, groups.MergeRequest{Into: head.ID, Groups: activity[0].Groups}); err != nil {
 			t.Fatal(err)
 		}
 		w.upload(groups.Upload{Release: "2.0", Name: "static/esbuild.min.js", Text: fixture(t, "esbuild")})

@@ -19,14 +19,16 @@ import (
 type shownActivity struct {
 	At        time.Time
 	Who, Did  string
-	Note      string
+	Note      []grouping.Span
+	Unknown   []string
 	Other     string // the address of the other group; empty: none, or several
 	Regressed bool
 }
 
 func (c *console) showActivity(r *http.Request, found []postgres.Activity) (shown []shownActivity) {
+	members := c.members(r)
 	for _, a := range found {
-		s := shownActivity{At: a.At, Who: c.who(r, a.By.ID, a.By.Name), Note: a.Note, Regressed: a.Kind == grouping.WasRegressed}
+		s := shownActivity{At: a.At, Who: c.who(r, a.By.ID, a.By.Name), Unknown: a.Unknown, Regressed: a.Kind == grouping.WasRegressed}
 		switch a.Kind {
 		case grouping.WasResolved:
 			s.Did = "resolved it" + resolvedIn(a.Resolution)
@@ -41,7 +43,7 @@ func (c *console) showActivity(r *http.Request, found []postgres.Activity) (show
 		case grouping.WasAssigned:
 			s.Did = c.assignedTo(r, a)
 		case grouping.WasNoted:
-			s.Did = "wrote"
+			s.Did, s.Note = "wrote", noteOf(a, members)
 		case grouping.WasLinked:
 			s.Did = "linked it to " + a.Link.Name()
 		case grouping.WasUnlinked:
@@ -57,6 +59,13 @@ func (c *console) showActivity(r *http.Request, found []postgres.Activity) (show
 		shown = append(shown, s)
 	}
 	return shown
+}
+
+// noteOf is a note with its mentions of members who are there still.
+func noteOf(a postgres.Activity, members []grouping.Member) []grouping.Span {
+	mentioned := slices.DeleteFunc(slices.Clone(members), func(m grouping.Member) bool { return !slices.Contains(a.Mentions, m.ID) })
+	spans, _ := grouping.SpansOf(a.Note, mentioned)
+	return spans
 }
 
 // mergedOrSplit says how groups were merged or split.

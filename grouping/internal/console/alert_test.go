@@ -14,6 +14,7 @@ func TestAlertPages(t *testing.T) {
 	shows(t, pages, "/console/errors", `href="/console/errors/alerts"`)
 	shows(t, pages, "/console/errors/alerts", "There are no alerts yet")
 	shows(t, pages, "/console/errors/alerts/new?project=shop", `<option value="shop" selected>`, `name="triggers" value="new" checked`)
+	shows(t, pages, "/console/errors/alerts/new?project=shop", `href="/console/logs/searches/new?project=shop"`)
 	form := url.Values{"project": {"shop"}, "name": {"Shop"}, "triggers": {"new", "many", "users"}, "new_from": {"2"}, "count": {"100"}, "per": {"hour"},
 		"users": {"50"}, "users_per": {"day"},
 		"environments": {"prod, staging"}, "q": {"pay card"}, "gap_seconds": {"300"}, "hours/from": {"08:00"}, "hours/to": {"18:00"},

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"net/http"
@@ -22,6 +23,7 @@ type alertForm struct {
 	Levels     ui.Checks
 	Days       ui.Checks
 	Mail       ui.Checks
+	Project    string // empty: any
 	Version    int64
 	Key        string // idempotency key
 }
@@ -53,7 +55,7 @@ func pairsOf(texts []string) (pairs [][2]string) {
 var spans = [][2]string{{"minute", "a minute"}, {"hour", "an hour"}, {"day", "a day"}, {"week", "a week"}}
 
 func (p *alertPages) form(who identity.Principal, project string, rule *grouping.AlertRule, version int64, fault error) (form alertForm, general string) {
-	form.Version, form.Key = version, rand.Text()
+	form.Project, form.Version, form.Key = project, version, rand.Text()
 	if version == 0 {
 		projects := ui.Field{Name: "project", Label: "Project"}
 		for _, p := range p.directory.Projects(who.Organization) {
@@ -109,25 +111,30 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 		level, _ := grouping.ParseSeverity(value)
 		return rule.Severities&level != 0
 	})
-	form.Mail = mailOf(who, rule)
+	form.Mail = p.mailOf(who, rule)
 	return form, general
 }
 
-func mailOf(who identity.Principal, rule *grouping.AlertRule) ui.Checks {
+// maxOffered is how many members a form offers beside those of the rule.
+const maxOffered = 20
+
+func (p *alertPages) mailOf(who identity.Principal, rule *grouping.AlertRule) ui.Checks {
 	of := ui.Checks{Name: "mail", Legend: "Mail goes to"}
 	for _, role := range identity.RolesThatRead(identity.ReadErrors) {
 		of.Choices = append(of.Choices, ui.Choice{Value: role, Text: role + "s", Selected: slices.Contains(rule.Roles, role)})
 	}
-	members := rule.Members
-	if !slices.Contains(members, who.Member) {
-		members = append([]string{who.Member}, members...)
-	}
-	for _, member := range members {
-		choice := ui.Choice{Value: "member:" + member, Text: member, Selected: slices.Contains(rule.Members, member)}
-		if member == who.Member {
-			choice.Text = "you"
+	members, names := append([]string{who.Member}, rule.Members...), map[string]string{} // bounded by the members of an organization
+	for i, m := range p.directory.MembersThatRead(who.Organization, identity.ReadErrors) {
+		if names[m.ID] = m.Name; i < maxOffered {
+			members = append(members, m.ID)
 		}
-		of.Choices = append(of.Choices, choice)
+	}
+	names[who.Member] = "you"
+	for i, member := range members {
+		if slices.Contains(members[:i], member) {
+			continue
+		}
+		of.Choices = append(of.Choices, ui.Choice{Value: "member:" + member, Text: cmp.Or(names[member], member), Selected: slices.Contains(rule.Members, member)})
 	}
 	return of
 }

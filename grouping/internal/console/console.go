@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -125,6 +126,24 @@ func placed(fields []ui.Field, invalid grouping.Invalid) (found bool) {
 	return found
 }
 
+// members are those of the reader's organization who may read errors.
+func (c *console) members(r *http.Request) (members []grouping.Member) {
+	for _, m := range c.directory.MembersThatRead(identity.OrganizationOf(r.Context()), identity.ReadErrors) {
+		members = append(members, grouping.Member{ID: m.ID, Name: m.Name})
+	}
+	return members
+}
+
+// namesOf are the names of members that say who it is, sorted as these.
+func namesOf(members []grouping.Member) (names []string) {
+	for i, m := range members {
+		if (i == 0 || members[i-1].Name != m.Name) && (i+1 == len(members) || members[i+1].Name != m.Name) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 // who names an author or an assignee to the reader.
 func (c *console) who(r *http.Request, id, name string) string {
 	if id != "" && id == identity.FromContext(r.Context()).Member {
@@ -132,6 +151,9 @@ func (c *console) who(r *http.Request, id, name string) string {
 	}
 	if key, is := c.directory.Key(identity.OrganizationOf(r.Context()), id); is {
 		name = "Key \"" + key.Name + "\""
+	}
+	if i := slices.IndexFunc(c.members(r), func(m grouping.Member) bool { return m.ID == id }); i >= 0 && name == "" {
+		name = c.members(r)[i].Name
 	}
 	return cmp.Or(name, id)
 }

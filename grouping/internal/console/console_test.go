@@ -34,8 +34,12 @@ func pagesFor(t *testing.T, role string) http.Handler { return pagesAs(t, groupi
 
 // pagesAs are the pages of a service for a role.
 func pagesAs(t *testing.T, service *groups.Service, role string) http.Handler {
+	return pagesWith(t, service, identity.NewDirectory(), role)
+}
+
+func pagesWith(t *testing.T, service *groups.Service, projects *identity.Directory, role string) http.Handler {
 	t.Helper()
-	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
+	credentials := identity.NewCredentials(time.Now)
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: "acme", Member: "mem_1",
 		Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive, Version: 1})
 	if err := credentials.Apply(contract.CredentialKey(session), issued); err != nil {
@@ -112,6 +116,24 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%q: %d %s", query, status, body)
 		}
 	}
+}
+
+// The tab of the list that is shown is marked, and each leads to its list
+// whatever state the search line names.
+func TestTabs(t *testing.T) {
+	pages := newPages(t)
+	current := regexp.MustCompile(`<a href="([^"]*)" aria-current="page">([^<]*)</a>`)
+	for asked, want := range map[string]string{
+		"": "Unresolved", "status=resolved": "Resolved", "q=is:resolved": "Resolved", "status=ignored&q=alpha+is:archived": "Archived", "status=all": "All",
+		"status=all&q=is:unresolved": "Unresolved", "new_since=deploy": "New since the last deploy", "status=resolved&q=+": "Resolved",
+	} {
+		_, list := get(pages, "/console/errors?"+asked)
+		_, list, _ = strings.Cut(list, "<main")
+		if found := current.FindStringSubmatch(list); found == nil || found[2] != want {
+			t.Errorf("%q marks %q, want %q", asked, found, want)
+		}
+	}
+	shows(t, pages, "/console/errors?q=alpha+is:archived", `href="/console/errors?q=alpha&amp;status=ignored"`, `href="/console/errors?q=alpha"`)
 }
 
 // The list and the group show how often an error happened, and lead to entries like it.

@@ -93,18 +93,27 @@ type decideForms struct {
 	Newest  string // the newest release of the group's package; empty: none is known
 	Release ui.Field
 	Label   ui.Field
+	Example string // name of a member
 	Link    []ui.Field
 }
 
-func newDecideForms(r *http.Request, g postgres.Group, newest string) decideForms {
-	d := decideForms{May: may(r), Key: rand.Text(), Version: g.Version, Newest: newest}
+func (c *console) newDecideForms(r *http.Request, g postgres.Group, newest string) decideForms {
+	d := decideForms{May: may(r), Key: rand.Text(), Version: g.Version, Newest: newest, Example: "Ada"}
 	for _, u := range untils {
 		d.Untils = append(d.Untils, ui.Choice{Value: u.value, Text: u.text})
 	}
 	d.Release = ui.Field{Name: "release", Label: "Release", Value: newest, MaxLength: grouping.MaxRelease, Autocomplete: "off",
 		Hint: "Its errors, and those of later releases, open it again."}
+	assignee := grouping.Command{Assign: &grouping.Assignee{ID: g.State.Assignee.Name}, Members: c.members(r)}.Assignee()
 	d.Label = ui.Field{Name: "assignee", Label: "Who looks after it", Value: g.State.Assignee.ID, MaxLength: grouping.MaxAssignee, Autocomplete: "off",
-		Hint: "A member's id or a label, such as that of a team. Empty: nobody."}
+		Hint: "A member or a label, such as that of a team. Empty: nobody."}
+	if assignee.ID == g.State.Assignee.ID { // the name alone says who it is
+		d.Label.Value = assignee.Name
+	}
+	d.Label.Offers = namesOf(c.members(r))
+	if len(d.Label.Offers) > 0 {
+		d.Example = d.Label.Offers[0]
+	}
 	d.Link = []ui.Field{
 		{Name: "url", Label: "Address", Type: "url", MaxLength: grouping.MaxLinkURL, Required: true, Autocomplete: "off", Hint: "Of a ticket, or the like."},
 		{Name: "title", Label: "What it is", MaxLength: grouping.MaxLinkTitle, Optional: true, Autocomplete: "off", Hint: "Such as PAY-7."},
@@ -114,36 +123,36 @@ func newDecideForms(r *http.Request, g postgres.Group, newest string) decideForm
 	return d
 }
 
-// wishOf reads what a button does.
-func (p *groupPages) wishOf(r *http.Request) (wish groups.Wish, err error) {
+// wantedBy reads what a button does.
+func (p *groupPages) wantedBy(r *http.Request) (wanted groups.DecisionRequest, err error) {
 	switch does := r.PostForm.Get("do"); does {
 	case doResolve, doNext, doRelease:
-		wish.Status = grouping.Resolved
-		wish.Resolution.Next = does == doNext
+		wanted.Status = grouping.Resolved
+		wanted.Resolution.Next = does == doNext
 		if does == doRelease {
-			wish.Resolution.Release = strings.TrimSpace(r.PostForm.Get("release"))
+			wanted.Resolution.Release = strings.TrimSpace(r.PostForm.Get("release"))
 		}
 	case doIgnore, doUntil:
-		wish.Status = grouping.Ignored
+		wanted.Status = grouping.Ignored
 		for _, u := range untils {
 			if does == doUntil && u.value == r.PostForm.Get("until") {
-				wish.Until = u.until(p.clock())
+				wanted.Until = u.until(p.clock())
 			}
 		}
 	case doReopen:
-		wish.Status = grouping.Unresolved
+		wanted.Status = grouping.Unresolved
 	case doAssignMe:
 		me := identity.FromContext(r.Context())
-		wish.Assign = &grouping.Assignee{ID: me.Member, Name: me.Name}
+		wanted.Assign = &grouping.Assignee{ID: me.Member, Name: me.Name}
 	case doAssign:
-		wish.Assign = &grouping.Assignee{ID: strings.TrimSpace(r.PostForm.Get("assignee"))}
+		wanted.Assign = &grouping.Assignee{ID: strings.TrimSpace(r.PostForm.Get("assignee"))}
 	case doNote:
-		wish.Note = strings.TrimSpace(strings.ReplaceAll(r.PostForm.Get("note"), "\r\n", "\n"))
+		wanted.Note = strings.TrimSpace(strings.ReplaceAll(r.PostForm.Get("note"), "\r\n", "\n"))
 	default:
-		return wish, httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest,
+		return wanted, httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest,
 			fmt.Sprintf("%q is nothing that can be done. Reload the page and try again.", does))
 	}
-	return wish, nil
+	return wanted, nil
 }
 
 // decide does what a button of a group's page says. If somebody
@@ -170,7 +179,7 @@ func (p *groupPages) decide(w http.ResponseWriter, r *http.Request, request grou
 
 // carryOut does what a button of a group's page says.
 func (p *groupPages) carryOut(r *http.Request, request groups.Request, id string, ifVersion *int64) (err error) {
-	merging := groups.Merging{Into: id, Groups: r.PostForm["group"], IfVersion: ifVersion}
+	merging := groups.MergeRequest{Into: id, Groups: r.PostForm["group"], IfVersion: ifVersion}
 	switch r.PostForm.Get("do") {
 	case doMerge:
 		_, err = p.service.Merges.Merge(r.Context(), request, merging)
@@ -184,12 +193,12 @@ func (p *groupPages) carryOut(r *http.Request, request groups.Request, id string
 	case doUnlink:
 		_, err = p.service.Links.Remove(r.Context(), request, id, r.PostForm.Get("link"))
 	default:
-		wish, err := p.wishOf(r)
+		wanted, err := p.wantedBy(r)
 		if err != nil {
 			return err
 		}
-		wish.IfVersion = ifVersion
-		_, err = p.service.Decisions.Decide(r.Context(), request, id, wish)
+		wanted.IfVersion = ifVersion
+		_, err = p.service.Decisions.Decide(r.Context(), request, id, wanted)
 		return err
 	}
 	return err
@@ -202,13 +211,13 @@ func (p *groupPages) decideAll(w http.ResponseWriter, r *http.Request, request g
 	if r.PostForm.Get("do") == doMerge {
 		return p.mergeChosen(w, r, request, chosen)
 	}
-	wish, err := p.wishOf(r)
+	wanted, err := p.wantedBy(r)
 	if err != nil {
 		return err
 	}
 	switch {
 	case r.PostForm.Get("all") != "":
-		left, err := p.decideSearch(r, request, wish)
+		left, err := p.decideSearch(r, request, wanted)
 		if err != nil {
 			return err
 		}
@@ -218,7 +227,7 @@ func (p *groupPages) decideAll(w http.ResponseWriter, r *http.Request, request g
 	case len(chosen) == 0 || len(chosen) > groups.MaxBulk:
 		flash = "none"
 	default:
-		_, err := p.service.Decisions.DecideEach(r.Context(), request, chosen, wish)
+		_, err := p.service.Decisions.DecideEach(r.Context(), request, chosen, wanted)
 		if err = unlessRepeated(err); err != nil {
 			return err
 		}
@@ -231,7 +240,7 @@ func (p *groupPages) mergeChosen(w http.ResponseWriter, r *http.Request, request
 	if len(chosen) < 2 || len(chosen) > grouping.MaxMerged || r.PostForm.Get("all") != "" {
 		return backToList(w, r, "few")
 	}
-	_, err := p.service.Merges.Merge(r.Context(), request, groups.Merging{Groups: chosen})
+	_, err := p.service.Merges.Merge(r.Context(), request, groups.MergeRequest{Groups: chosen})
 	if err = unlessRepeated(err); err != nil {
 		return err
 	}
@@ -244,12 +253,12 @@ func backToList(w http.ResponseWriter, r *http.Request, flash string) error {
 }
 
 // decideSearch decides about all groups that the address finds.
-func (p *groupPages) decideSearch(r *http.Request, request groups.Request, wish groups.Wish) (left bool, err error) {
+func (p *groupPages) decideSearch(r *http.Request, request groups.Request, wanted groups.DecisionRequest) (left bool, err error) {
 	_, asked := ui.WithTimes(r, ui.AnyTime, p.clock())
 	query, _, err := p.queryOf(ui.Without(asked, "cursor"))
 	if err != nil {
 		return false, err
 	}
-	bulk, err := p.service.Decisions.DecideAll(r.Context(), request, query, wish)
+	bulk, err := p.service.Decisions.DecideAll(r.Context(), request, query, wanted)
 	return bulk.Left > 0 || bulk.Incomplete, unlessRepeated(err)
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
+	"github.com/weirlog/weir/grouping/internal/groups"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -99,6 +102,35 @@ func TestDecide(t *testing.T) {
 	if status, _ := post(pages, "/console/errors/grp_0/decide", url.Values{"do": {"resolve"}}); status != 404 {
 		t.Errorf("a group that does not exist: %d", status)
 	}
+}
+
+// A note mentions members, and says whom it does not; a group is assigned by name.
+func TestMentions(t *testing.T) {
+	directory := identity.NewDirectory()
+	for _, fact := range []string{`{"organization":"acme","member":"mem_ada","name":"Ada Lovelace","role":"viewer"}`, `{"organization":"acme","member":"mem_bill","name":"Bill","role":"billing"}`} {
+		if err := directory.Apply(contract.TypeMemberAdded, []byte(fact)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages := pagesWith(t, groupingtest.With(t, func(c *groups.Config) { c.Projects = directory }), directory, "developer")
+	_, list := get(pages, "/console/errors?q=alpha")
+	path := groupLink.FindStringSubmatch(list)[1]
+	shows(t, pages, path, `<option value="Ada Lovelace">`, "such as @Ada Lovelace")
+	for _, form := range []url.Values{{"do": {"note"}, "note": {"<b> @ada, @Bill or @bob?"}}, {"do": {"assign"}, "assignee": {"ada lovelace"}}} {
+		if status, leads := post(pages, path+"/decide", form); status != 303 {
+			t.Fatalf("%v: %d %s", form, status, leads)
+		}
+	}
+	shows(t, pages, path, `<pre class="wrap">&lt;b&gt; <span class="badge accent">@ada</span>, @Bill or @bob?</pre>`,
+		"Nobody was notified for <bdi>@Bill</bdi>, <bdi>@bob</bdi>: no member has this name", "looked after by <bdi>Ada Lovelace</bdi>", `value="Ada Lovelace" autocomplete`)
+	if status, body := post(pages, path+"/decide", url.Values{"do": {"note"}, "note": {strings.Repeat("x", 2001)}}); status != 422 {
+		t.Errorf("a note that is too long: %d %s", status, body)
+	}
+	shows(t, pages, "/console/errors?q="+url.QueryEscape(`assigned:"Ada Lovelace"`), "AlphaError")
+	if err := directory.Apply(contract.TypeMemberRemoved, []byte(`{"organization":"acme","member":"mem_ada"}`)); err != nil {
+		t.Fatal(err)
+	}
+	shows(t, pages, path, `<pre class="wrap">&lt;b&gt; @ada, @Bill or @bob?</pre>`)
 }
 
 var groupField = regexp.MustCompile(`name="group" value="([^"]+)"`)

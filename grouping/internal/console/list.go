@@ -84,9 +84,9 @@ type groupsPage struct {
 func (p *groupPages) showGroups(w http.ResponseWriter, r *http.Request) error {
 	shown, asked := ui.WithTimes(r, ui.AnyTime, p.clock())
 	search, asked, err := p.queryOf(asked)
-	words := ui.Field{Label: "Title, type or culprit", Hint: "Words, type:KeyError release:1.2 assigned:me", MaxLength: 200}
+	words := ui.Field{Label: "Title, type or culprit", Hint: "Words, type:KeyError release:1.2 assigned:me", MaxLength: 200, Offers: query.Offers()}
 	page := groupsPage{Filters: ui.NewFilters(r, p.directory.Projects(identity.FromContext(r.Context()).Organization), words, ui.AnyTime, err)}
-	page.decideForms, page.Views, page.DecidePath = newDecideForms(r, postgres.Group{}, ""), viewsOf(r), groupsPath+"/decide?"+r.URL.RawQuery
+	page.decideForms, page.Views, page.DecidePath = p.newDecideForms(r, postgres.Group{}, ""), viewsOf(r, search.Status), groupsPath+"/decide?"+r.URL.RawQuery
 	page.Filters.Keep(r, "status")
 	page.Filters.Keep(r, "new_since")
 	page.Filters.Keep(r, "sort")
@@ -128,27 +128,29 @@ const allStates = "all"
 // without what only the page knows.
 func (p *groupPages) queryOf(r *http.Request) (search postgres.GroupQuery, asked *http.Request, err error) {
 	asked = ui.Without(r, "status")
-	if search, err = query.Parse(asked); err != nil {
-		return search, asked, err
-	}
+	search, err = query.Parse(asked)
 	word := cmp.Or(string(search.Status), r.URL.Query().Get("status"), string(grouping.Unresolved)) // is: of the search line comes first
 	if status, known := grouping.ParseStatus(word); known {
 		search.Status = status
-	} else if word != allStates {
-		return search, asked, httpapi.NotFound("list of errors", word)
+	} else if word != allStates && err == nil {
+		err = httpapi.NotFound("list of errors", word)
 	}
 	search.Project = r.URL.Query().Get("project")
-	return search, asked, nil
+	return search, asked, err
 }
 
-// viewsOf links the lists by status.
-func viewsOf(r *http.Request) (views []ui.Link) {
-	chosen, isNew := r.URL.Query().Get("status"), r.URL.Query().Get("new_since") != ""
-	for _, of := range [][2]string{
-		{"", "Unresolved"}, {string(grouping.Resolved), "Resolved"}, {string(grouping.Ignored), "Ignored"},
-		{string(grouping.Archived), "Archived"}, {allStates, "All"},
+// viewsOf links the lists by status, in place of that of the search line.
+// shown is the one that is shown; empty: all.
+func viewsOf(r *http.Request, shown grouping.Status) (views []ui.Link) {
+	isNew, line := r.URL.Query().Get("new_since") != "", query.Without(r.URL.Query().Get("q"), "is")
+	for _, of := range []struct {
+		word, text string
+		status     grouping.Status
+	}{
+		{"", "Unresolved", grouping.Unresolved}, {string(grouping.Resolved), "Resolved", grouping.Resolved}, {string(grouping.Ignored), "Ignored", grouping.Ignored},
+		{string(grouping.Archived), "Archived", grouping.Archived}, {allStates, "All", ""},
 	} {
-		views = append(views, ui.Link{Text: of[1], Href: ui.With(r, "status", of[0], "new_since", ""), Current: chosen == of[0] && !isNew})
+		views = append(views, ui.Link{Text: of.text, Href: ui.With(r, "status", of.word, "new_since", "", "q", line), Current: of.status == shown && !isNew})
 	}
 	return append(views, ui.Link{Text: "New since the last deploy", Href: ui.With(r, "status", "", "new_since", "deploy"), Current: isNew})
 }

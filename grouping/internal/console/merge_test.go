@@ -55,6 +55,10 @@ func TestSplit(t *testing.T) {
 		t.Errorf("splitting: %d %s", status, leads)
 	}
 	shows(t, pages, path, "split errors off, as another group from then on")
+	_, beta := get(pages, "/console/errors?q=beta")
+	if _, page := get(pages, groupLink.FindStringSubmatch(beta)[1]); strings.Contains(page, "Split off") {
+		t.Error("a group with one sample can be split")
+	}
 	if status, page := post(pages, path+"/decide", url.Values{"do": {"split"}, "occurrence": {"entry1"}}); status != 422 || !strings.Contains(page, "no sample") {
 		t.Errorf("of another group: %d %s", status, page)
 	}

@@ -31,19 +31,47 @@ type shownOccurrence struct {
 	LogsFrom    string // of those after it, the oldest first
 	Exceptions  []shownException
 	More        int64 // exceptions that are not shown
+	Differs     bool  // errors like it can be split off
 }
 
 // shownException is one error of a chain.
 type shownException struct {
 	Type    string
 	Message string
-	Frames  []shownFrame
+	Calls   []shownCalls
 	More    int64    // frames that are not shown
 	Printed []string // why frames are shown as they were printed
 }
 
+// shownCalls are calls in a row, all of own code or none. Many of libraries are folded.
+type shownCalls struct {
+	Frames []shownFrame
+	Folded int64 // how many; 0: they are not
+}
+
+// minFolded is how many calls of libraries in a row are folded.
+const minFolded = 3
+
+// inRows parts calls into rows. Without own code nothing is folded.
+func inRows(frames []shownFrame) (rows []shownCalls) {
+	own := slices.ContainsFunc(frames, func(f shownFrame) bool { return f.InApp })
+	for begin := 0; begin < len(frames); {
+		end := begin + 1
+		for end < len(frames) && frames[end].InApp == frames[begin].InApp {
+			end++
+		}
+		row := shownCalls{Frames: frames[begin:end]}
+		if n := end - begin; own && !frames[begin].InApp && n >= minFolded {
+			row.Folded = int64(n)
+		}
+		rows, begin = append(rows, row), end
+	}
+	return rows
+}
+
 // shownFrame is one call.
 type shownFrame struct {
+	Number int    // from 1, the innermost
 	What  string // what was called
 	Where string // file, line and column, as far as known
 	InApp bool
@@ -60,7 +88,7 @@ var libraryReasons = map[trace.Reason]string{
 
 func showOccurrences(project string, occurrences []postgres.Occurrence) (shown []shownOccurrence) {
 	for _, o := range occurrences {
-		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment,
+		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment, Differs: o.Differs,
 			LogsUpTo: logsUpTo(project, o), LogsFrom: logsFrom(project, o)}
 		for _, x := range o.Exceptions[:min(len(o.Exceptions), maxExceptions)] {
 			s.Exceptions = append(s.Exceptions, showException(x, o.Build))
@@ -102,8 +130,9 @@ func queryTime(at time.Time) string {
 
 func showException(x postgres.Exception, build postgres.Build) shownException {
 	shown := shownException{Type: x.Type, Message: x.Message, Printed: whyPrinted(x.Frames, build)}
-	for _, f := range x.Frames[:min(len(x.Frames), maxFrames)] {
-		frame := shownFrame{What: called(f), Where: where(f), InApp: f.InApp, Why: libraryReasons[f.Library]}
+	var frames []shownFrame
+	for i, f := range x.Frames[:min(len(x.Frames), maxFrames)] {
+		frame := shownFrame{Number: i + 1, What: called(f), Where: where(f), InApp: f.InApp, Why: libraryReasons[f.Library]}
 		if f.Rule != "" {
 			frame.Why = "rule: " + f.Rule
 		}
@@ -111,9 +140,9 @@ func showException(x postgres.Exception, build postgres.Build) shownException {
 			printed := postgres.Frame{Function: p.Function, File: p.File, Line: p.Line, Column: p.Column}
 			frame.Printed, frame.PrintedAt = called(printed), where(printed)
 		}
-		shown.Frames = append(shown.Frames, frame)
+		frames = append(frames, frame)
 	}
-	shown.More = int64(len(x.Frames) - len(shown.Frames) + x.MoreFrames)
+	shown.Calls, shown.More = inRows(frames), int64(len(x.Frames)-len(frames)+x.MoreFrames)
 	return shown
 }
 

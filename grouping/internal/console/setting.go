@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -117,10 +118,10 @@ func (p *settingPages) readSettings(r *http.Request, page *settingsPage) (err er
 		return err
 	}
 	page.SetBy, page.IfSince, page.Fields = p.who(r, page.Setting.By, ""), instant(page.Setting.Since), settingFields(page.Setting)
-	page.Owners = ownersForm{IfSince: instant(time.Time{}), Me: reader.Member, Cursor: r.URL.Query().Get("from")}
+	page.Owners = ownersForm{IfSince: instant(time.Time{}), Me: cmp.Or(reader.Name, reader.Member), Cursor: r.URL.Query().Get("from")}
 	for i, v := range versions {
 		if i == 0 {
-			page.Owners.Text, page.Owners.IfSince = v.Rules.Text(), instant(v.Since)
+			page.Owners.Text, page.Owners.IfSince = v.Rules.ByName(p.members(r)).Text(), instant(v.Since)
 		}
 		page.Owners.Versions = append(page.Owners.Versions, ownersVersion{v.Since, p.who(r, v.By, ""), int64(len(v.Rules))})
 	}

@@ -24,7 +24,7 @@ func TestSourceMapsPage(t *testing.T) {
 	if status, text := get(pages, path); status != 200 || !strings.Contains(text, "weir sourcemaps upload") || !strings.Contains(text, "Shop") {
 		t.Errorf("without maps: %d %s", status, text)
 	}
-	_, _, err := service.SourceMaps.Upload(t.Context(), identity.Principal{Organization: "acme"}, "shop", groups.Upload{
+	_, _, err := service.SourceMaps.Upload(t.Context(), groups.Request{Who: identity.Principal{Organization: "acme"}}, "shop", groups.Upload{
 		Release: "1.0", Name: "static/<app>.js", DebugID: "85314830-023f-4cf1-a267-535f4e37bb17",
 		Text: []byte(`{"version":3,"sources":["a.ts"],"names":[],"mappings":"AAAA"}`),
 	})

@@ -20,8 +20,8 @@ type Decisions struct {
 	announce Announce
 }
 
-// A Wish is a command before it is known which releases there are.
-type Wish struct {
+// A DecisionRequest is a command before it is known which releases there are.
+type DecisionRequest struct {
 	grouping.Command
 	InNewest bool // resolved in the newest release of the group's package
 }
@@ -32,9 +32,9 @@ const (
 	nextRelease   = "next"
 )
 
-// ResolveIn has a wish resolve in a release: "current" is the newest
+// ResolveIn has a request resolve in a release: "current" is the newest
 // known one, and "next" the one after it.
-func (w *Wish) ResolveIn(release string) {
+func (w *DecisionRequest) ResolveIn(release string) {
 	switch release {
 	case newestRelease:
 		w.InNewest = true
@@ -45,11 +45,11 @@ func (w *Wish) ResolveIn(release string) {
 	}
 }
 
-// asksReleases reports whether the wish names a release that is looked up.
-func (w Wish) asksReleases() bool { return w.InNewest || w.Resolution.Next }
+// asksReleases reports whether the request names a release that is looked up.
+func (w DecisionRequest) asksReleases() bool { return w.InNewest || w.Resolution.Next }
 
-// command completes a wish about a group.
-func (w Wish) command(of postgres.Group, known grouping.Sights) (grouping.Command, error) {
+// command completes a request about a group.
+func (w DecisionRequest) command(of postgres.Group, known grouping.SeenReleases) (grouping.Command, error) {
 	newest := known.Newest(of.LastRelease)
 	switch {
 	case !w.asksReleases():
@@ -65,10 +65,10 @@ func (w Wish) command(of postgres.Group, known grouping.Sights) (grouping.Comman
 	return w.Command, nil
 }
 
-// Decide carries out a wish about a group.
-func (d *Decisions) Decide(ctx context.Context, request Request, id string, wish Wish) (postgres.Group, error) {
-	return once(ctx, d.db, request, []any{id, wish}, func(tx pgx.Tx) (project string, _ postgres.Group, err error) {
-		decided, err := d.decide(ctx, tx, request, []string{id}, wish)
+// Decide carries out a request about a group.
+func (d *Decisions) Decide(ctx context.Context, request Request, id string, wanted DecisionRequest) (postgres.Group, error) {
+	return once(ctx, d.db, request, []any{id, wanted}, func(tx pgx.Tx) (project string, _ postgres.Group, err error) {
+		decided, err := d.decide(ctx, tx, request, []string{id}, wanted)
 		if err == nil && len(decided) == 0 {
 			err = noGroup(id)
 		}
@@ -79,30 +79,31 @@ func (d *Decisions) Decide(ctx context.Context, request Request, id string, wish
 	})
 }
 
-// decide carries out a wish about those of the groups that there are
+// decide carries out a request about those of the groups that there are
 // and the principal may read.
-func (d *Decisions) decide(ctx context.Context, tx pgx.Tx, request Request, ids []string, wish Wish) ([]*postgres.Made, error) {
+func (d *Decisions) decide(ctx context.Context, tx pgx.Tx, request Request, ids []string, wanted DecisionRequest) ([]*postgres.DecidedGroup, error) {
 	locked, err := postgres.LockHeads(ctx, tx, pg.Organization(request.Who.Organization), ids)
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]grouping.Sights{} // by project; bounded by the groups
-	now, decided := d.db.now(), locked[:0]
+	known := map[string]grouping.SeenReleases{} // by project; bounded by the groups
+	now, members, decided := d.db.now(), d.db.members(request.Who.Organization), locked[:0]
 	for _, m := range locked {
 		if !d.db.mayRead(request.Who, m.Group.Project) {
 			continue
 		}
 		sights, read := known[m.Group.Project]
-		if !read && wish.asksReleases() {
+		if !read && wanted.asksReleases() {
 			if sights, err = postgres.FindReleases(ctx, tx, postgres.Project{Organization: m.Organization, Name: m.Group.Project}); err != nil {
 				return nil, err
 			}
 			known[m.Group.Project] = sights
 		}
-		command, err := wish.command(m.Group, sights)
+		command, err := wanted.command(m.Group, sights)
 		if err != nil {
 			return nil, err
 		}
+		command.Members = members
 		m.Decisions, err = m.Group.State.Decide(command, m.Group.Version, now)
 		var conflict grouping.Conflict
 		if errors.As(err, &conflict) {
@@ -127,31 +128,33 @@ type Bulk struct {
 	Incomplete bool  // the search took too long: there may be more
 }
 
-// DecideAll carries out a wish about the groups of a search that it would
+// DecideAll carries out a request about the groups of a search that it would
 // change, up to MaxBulk of them, those last seen first.
-func (d *Decisions) DecideAll(ctx context.Context, request Request, query postgres.GroupQuery, wish Wish) (Bulk, error) {
-	query.Unlike = postgres.Unlike{Status: wish.Status}
-	if wish.Assign != nil {
-		query.Unlike.Assignee = &wish.Assign.ID
+func (d *Decisions) DecideAll(ctx context.Context, request Request, query postgres.GroupQuery, wanted DecisionRequest) (Bulk, error) {
+	query.Unlike = postgres.Unlike{Status: wanted.Status}
+	if wanted.Assign != nil {
+		named := d.db.assignee(request.Who.Organization, wanted.Assign.ID)
+		query.Unlike.Assignee = &named
 	}
 	if query.Unlike == (postgres.Unlike{}) {
 		return Bulk{}, grouping.Invalid{Detail: "The request decides nothing about a search.", Fix: "Send a status or an assignee. A note alone is for one group."}
 	}
-	return once(ctx, d.db, request, []any{query, wish}, func(tx pgx.Tx) (string, Bulk, error) {
+	return once(ctx, d.db, request, []any{query, wanted}, func(tx pgx.Tx) (string, Bulk, error) {
+		query.Assignee = d.db.assignee(request.Who.Organization, query.Assignee)
 		query.Hidden, query.TimeUp = d.db.hidden(request.Who.Organization), d.db.timeUp(maxSearchTime)
 		found, err := postgres.FindIDs(ctx, tx, pg.Organization(request.Who.Organization), query, MaxBulk)
 		if err != nil {
 			return "", Bulk{}, err
 		}
-		decided, err := d.decide(ctx, tx, request, found.IDs, wish)
+		decided, err := d.decide(ctx, tx, request, found.IDs, wanted)
 		return query.Project, Bulk{Changed: len(decided), Left: found.More, Incomplete: found.Incomplete}, err
 	})
 }
 
-// DecideEach carries out a wish about those of some groups that there are.
-func (d *Decisions) DecideEach(ctx context.Context, request Request, ids []string, wish Wish) (Bulk, error) {
-	return once(ctx, d.db, request, []any{ids, wish}, func(tx pgx.Tx) (string, Bulk, error) {
-		decided, err := d.decide(ctx, tx, request, ids, wish)
+// DecideEach carries out a request about those of some groups that there are.
+func (d *Decisions) DecideEach(ctx context.Context, request Request, ids []string, wanted DecisionRequest) (Bulk, error) {
+	return once(ctx, d.db, request, []any{ids, wanted}, func(tx pgx.Tx) (string, Bulk, error) {
+		decided, err := d.decide(ctx, tx, request, ids, wanted)
 		if err == nil && len(decided) == 0 {
 			err = noGroup(ids[0])
 		}

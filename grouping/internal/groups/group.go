@@ -37,6 +37,7 @@ const maxSearchTime = 2 * time.Second
 // List finds a page of groups. After maxSearchTime it ends with what was found.
 func (g *Groups) List(ctx context.Context, organization string, query postgres.GroupQuery) (postgres.Page, error) {
 	page, err := read(ctx, g.db, organization, func(tx pgx.Tx, of pg.Organization) (page postgres.Page, err error) {
+		query.Assignee = g.db.assignee(organization, query.Assignee)
 		query.Now, query.Hidden, query.TimeUp = g.db.clock(), g.db.hidden(organization), g.db.timeUp(maxSearchTime)
 		if page, err = postgres.Groups(ctx, tx, of, query); err != nil {
 			return page, err
@@ -110,7 +111,7 @@ func (g *Groups) Activity(ctx context.Context, who identity.Principal, id string
 // A Count is how often a group happened, where and to whom.
 type Count struct {
 	postgres.Numbers
-	Releases grouping.Sights // all known ones of the project
+	Releases grouping.SeenReleases // all known ones of the project
 }
 
 // Count counts the errors of a group, and of what is merged into it, on the days from one instant to another.

@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Merging is a wish to merge groups into one, or to take them out of it.
-type Merging struct {
+// A MergeRequest asks to merge groups into one, or to take them out of it.
+type MergeRequest struct {
 	Into      string // id of a group or of a member of it; empty: the group that was seen first
 	Groups    []string
 	IfVersion *int64 // of the group
@@ -29,51 +29,51 @@ type Merges struct {
 }
 
 // Merge merges groups into one, with all that was merged into them.
-func (m *Merges) Merge(ctx context.Context, request Request, wish Merging) (postgres.Group, error) {
-	return m.change(ctx, request, "merge", wish, grouping.Family.Merge)
+func (m *Merges) Merge(ctx context.Context, request Request, wanted MergeRequest) (postgres.Group, error) {
+	return m.change(ctx, request, "merge", wanted, grouping.Family.Merge)
 }
 
 // Unmerge takes groups out of the one that they were merged into.
-func (m *Merges) Unmerge(ctx context.Context, request Request, wish Merging) (postgres.Group, error) {
-	decide := func(of grouping.Family, _ []grouping.Family, ifVersion *int64, now time.Time) (grouping.Regrouped, error) {
-		return of.Unmerge(wish.Groups, ifVersion, now)
+func (m *Merges) Unmerge(ctx context.Context, request Request, wanted MergeRequest) (postgres.Group, error) {
+	decide := func(of grouping.Family, _ []grouping.Family, ifVersion *int64, now time.Time) (grouping.GroupDecisions, error) {
+		return of.Unmerge(wanted.Groups, ifVersion, now)
 	}
-	return m.change(ctx, request, "unmerge", wish, decide)
+	return m.change(ctx, request, "unmerge", wanted, decide)
 }
 
-type mergeRule func(of grouping.Family, families []grouping.Family, ifVersion *int64, now time.Time) (grouping.Regrouped, error)
+type mergeRule func(of grouping.Family, families []grouping.Family, ifVersion *int64, now time.Time) (grouping.GroupDecisions, error)
 
-func (m *Merges) change(ctx context.Context, request Request, does string, wish Merging, decide mergeRule) (postgres.Group, error) {
-	if n := len(wish.Groups); n == 0 || n > grouping.MaxMerged {
+func (m *Merges) change(ctx context.Context, request Request, does string, wanted MergeRequest, decide mergeRule) (postgres.Group, error) {
+	if n := len(wanted.Groups); n == 0 || n > grouping.MaxMerged {
 		return postgres.Group{}, grouping.Invalid{Field: "groups", Detail: fmt.Sprintf("The request names %d groups.", n),
 			Fix: fmt.Sprintf("Name 1 to %d.", grouping.MaxMerged)}
 	}
-	return once(ctx, m.db, request, []any{does, wish}, func(tx pgx.Tx) (string, postgres.Group, error) {
-		group, err := m.changeIn(ctx, tx, request, wish, decide)
+	return once(ctx, m.db, request, []any{does, wanted}, func(tx pgx.Tx) (string, postgres.Group, error) {
+		group, err := m.changeIn(ctx, tx, request, wanted, decide)
 		return group.Project, group, err
 	})
 }
 
-func (m *Merges) changeIn(ctx context.Context, tx pgx.Tx, request Request, wish Merging, decide mergeRule) (of postgres.Group, err error) {
+func (m *Merges) changeIn(ctx context.Context, tx pgx.Tx, request Request, wanted MergeRequest, decide mergeRule) (of postgres.Group, err error) {
 	organization := pg.Organization(request.Who.Organization)
-	families, err := postgres.LockFamilies(ctx, tx, organization, append([]string{wish.Into}, wish.Groups...))
+	families, err := postgres.LockFamilies(ctx, tx, organization, append([]string{wanted.Into}, wanted.Groups...))
 	if err != nil {
 		return of, err
 	}
 	families = slices.DeleteFunc(families, func(f *postgres.Family) bool { return !m.db.mayRead(request.Who, f.Head.Group.Project) })
-	into, err := target(families, wish)
+	into, err := target(families, wanted)
 	if err != nil {
 		return of, err
 	}
 	all := make([]grouping.Family, len(families))
 	for i, f := range families {
-		all[i] = f.Kin()
+		all[i] = f.Versions()
 	}
-	decided, err := decide(into.Kin(), all, wish.IfVersion, m.db.now())
+	decided, err := decide(into.Versions(), all, wanted.IfVersion, m.db.now())
 	if err != nil {
 		return of, err
 	}
-	if err := m.announce.recordMerges(ctx, tx, request.Who.Organization, postgres.MadeOf(families, decided), request.By); err != nil {
+	if err := m.announce.recordMerges(ctx, tx, request.Who.Organization, postgres.DecidedGroups(families, decided), request.By); err != nil {
 		return of, err
 	}
 	of, _, err = postgres.FindGroup(ctx, tx, organization, into.Head.Group.ID)
@@ -98,7 +98,7 @@ func (m *Merges) split(ctx context.Context, tx pgx.Tx, request Request, id, occu
 		return group, noGroup(id)
 	}
 	family := families[0]
-	of, like, samples, err := postgres.FindAlike(ctx, tx, organization, family, occurrence)
+	of, like, samples, err := postgres.FindSplitHashes(ctx, tx, organization, family, occurrence)
 	if errors.Is(err, postgres.ErrNoSample) {
 		return group, grouping.Invalid{Field: "occurrence", Detail: fmt.Sprintf("The group has no sample of entry %q.", occurrence),
 			Fix: "Use the entry_id of one of its occurrences."}
@@ -106,19 +106,19 @@ func (m *Merges) split(ctx context.Context, tx pgx.Tx, request Request, id, occu
 	if err != nil {
 		return group, err
 	}
-	decided, err := family.Kin().Split(of.Group.ID, of.Group.Project, like, samples, ifVersion, m.db.now())
+	decided, err := family.Versions().Split(of.Group.ID, of.Group.Project, like, samples, ifVersion, m.db.now())
 	if err != nil {
 		return group, err
 	}
 	if saved, err := postgres.SaveSplit(ctx, tx, of, decided[of.Group.ID]); err != nil || !saved {
 		return family.Head.Group, err
 	}
-	err = m.announce.record(ctx, tx, postgres.MadeOf(families, decided), request.By)
+	err = m.announce.record(ctx, tx, postgres.DecidedGroups(families, decided), request.By)
 	return family.Head.Group, err
 }
 
 // recordMerges keeps decisions by which groups belong together, and carries them out.
-func (a Announce) recordMerges(ctx context.Context, tx pgx.Tx, organization string, made []*postgres.Made, by postgres.Author) error {
+func (a Announce) recordMerges(ctx context.Context, tx pgx.Tx, organization string, made []*postgres.DecidedGroup, by postgres.Author) error {
 	changed, err := postgres.Record(ctx, tx, made, by)
 	if err != nil {
 		return err
@@ -127,20 +127,20 @@ func (a Announce) recordMerges(ctx context.Context, tx pgx.Tx, organization stri
 	for i, m := range made {
 		ids[i] = m.Group.ID
 	}
-	if err := postgres.Regroup(ctx, tx, organization, ids); err != nil {
+	if err := postgres.ApplyMerges(ctx, tx, organization, ids); err != nil {
 		return err
 	}
 	return a(ctx, tx, changed)
 }
 
-// target finds the family that a wish is about, and checks the others.
-func target(families []*postgres.Family, wish Merging) (into *postgres.Family, err error) {
-	if wish.Into == "" && len(families) > 0 {
+// target finds the family that a request is about, and checks the others.
+func target(families []*postgres.Family, wanted MergeRequest) (into *postgres.Family, err error) {
+	if wanted.Into == "" && len(families) > 0 {
 		into = slices.MinFunc(families, func(a, b *postgres.Family) int { return a.Head.Group.FirstSeen.Compare(b.Head.Group.FirstSeen) })
-	} else if into = familyOf(families, wish.Into); into == nil {
-		return nil, noGroup(cmp.Or(wish.Into, wish.Groups[0]))
+	} else if into = familyOf(families, wanted.Into); into == nil {
+		return nil, noGroup(cmp.Or(wanted.Into, wanted.Groups[0]))
 	}
-	for i, id := range wish.Groups {
+	for i, id := range wanted.Groups {
 		field, f := fmt.Sprintf("groups/%d", i), familyOf(families, id)
 		switch {
 		case f == nil:
@@ -158,7 +158,7 @@ func target(families []*postgres.Family, wish Merging) (into *postgres.Family, e
 // familyOf is the family of a head or a member; nil: none.
 func familyOf(families []*postgres.Family, id string) *postgres.Family {
 	for _, f := range families {
-		if f.Head.Group.ID == id || slices.ContainsFunc(f.Members, func(m *postgres.Made) bool { return m.Group.ID == id }) {
+		if f.Head.Group.ID == id || slices.ContainsFunc(f.Members, func(m *postgres.DecidedGroup) bool { return m.Group.ID == id }) {
 			return f
 		}
 	}

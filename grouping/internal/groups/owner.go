@@ -37,6 +37,7 @@ func owners(ctx context.Context, tx pgx.Tx, organization pg.Organization, projec
 // is accepted from now on. ifSince refuses others than those from then; nil: none.
 func (o *Owners) Set(ctx context.Context, request Request, project string, rules grouping.Owners, ifSince *time.Time) (postgres.OwnerRules, error) {
 	return once(ctx, o.db, request, []any{project, rules, ifSince, "owners"}, func(tx pgx.Tx) (_ string, last postgres.OwnerRules, err error) {
+		rules := rules.ByID(o.db.members(request.Who.Organization))
 		if err := rules.Check(); err != nil {
 			return project, last, err
 		}
@@ -131,7 +132,7 @@ func (o *Owners) apply(ctx context.Context, tx pgx.Tx, request Request, project 
 
 // assign decides about groups, which it locks.
 func (o *Owners) assign(ctx context.Context, tx pgx.Tx, organization pg.Organization, ids []string, rules grouping.Owners) (
-	assigned []*postgres.Made, err error,
+	assigned []*postgres.DecidedGroup, err error,
 ) {
 	of, err := postgres.FindOwned(ctx, tx, organization, ids)
 	if err != nil {

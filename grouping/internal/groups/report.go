@@ -3,6 +3,7 @@ package groups
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"net/http"
@@ -51,6 +52,8 @@ const (
 	alertCreated = "error_alert.created"
 	alertChanged = "error_alert.changed"
 	alertDeleted = "error_alert.deleted"
+	mapUploaded  = "error_source_map.uploaded"
+	mapDeleted   = "error_source_map.deleted"
 )
 
 // tell reports that a request changed something of a project: what it has one of, unless the change names a target.
@@ -66,6 +69,15 @@ func (s *store) tell(ctx context.Context, tx pgx.Tx, request Request, project st
 
 func changeOf(action string, alert *postgres.Alert, before, after Fields) Change {
 	return Change{Action: action, Target: alert.ID, Name: alert.Name, Before: before, After: after}
+}
+
+func changeOfMap(action string, m postgres.SourceMap, before, after Fields) Change {
+	return Change{Action: action, Target: m.ID, Name: m.Name, Before: before, After: after}
+}
+
+// mapFields are what the audit shows of a source map.
+func mapFields(m postgres.SourceMap) Fields {
+	return Fields{"release": m.Release, "debug_id": m.DebugID, "size": fmt.Sprintf("%d bytes", m.Size), "sha256": hex.EncodeToString(m.Digest)}
 }
 
 // alertFields are what the audit shows of a rule.

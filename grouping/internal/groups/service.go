@@ -70,7 +70,7 @@ func New(config Config) *Service {
 type Announce func(ctx context.Context, tx pgx.Tx, changes []postgres.Change) error
 
 // record keeps decisions and announces them.
-func (a Announce) record(ctx context.Context, tx pgx.Tx, made []*postgres.Made, by postgres.Author) error {
+func (a Announce) record(ctx context.Context, tx pgx.Tx, made []*postgres.DecidedGroup, by postgres.Author) error {
 	changed, err := postgres.Record(ctx, tx, made, by)
 	if err != nil {
 		return err

@@ -15,7 +15,6 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/grouping/sourcemap"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -56,7 +55,7 @@ func (s *SourceMaps) AcquireUpload(ctx context.Context, organization string) (re
 const maxScript = 1000 // bytes of a script's name
 
 // Upload keeps a source map. It is not created if there is the same one.
-func (s *SourceMaps) Upload(ctx context.Context, who identity.Principal, project string, upload Upload) (kept postgres.SourceMap, created bool, err error) {
+func (s *SourceMaps) Upload(ctx context.Context, request Request, project string, upload Upload) (kept postgres.SourceMap, created bool, err error) {
 	m, err := upload.check()
 	if err != nil {
 		return kept, false, err
@@ -80,13 +79,16 @@ func (s *SourceMaps) Upload(ctx context.Context, who identity.Principal, project
 	digest := sha256.Sum256(upload.Text)
 	id := sha256.Sum256([]byte(project + "\n" + m.Release + "\n" + m.Name + "\n" + m.DebugID + "\n" + now.Format(time.RFC3339Nano) + "\n" + string(digest[:])))
 	m.ID, m.Digest, m.Size, m.Segments = mapPrefix+hex.EncodeToString(id[:16]), digest[:], int64(len(upload.Text)), read.Segments
-	m.Uploaded, m.UploadedBy, m.Used = now, who.ID, now.Truncate(24*time.Hour)
-	of := postgres.Project{Organization: who.Organization, Name: project}
-	err = s.db.write(ctx, who.Organization, func(tx pgx.Tx) error {
+	m.Uploaded, m.UploadedBy, m.Used = now, request.Who.ID, now.Truncate(24*time.Hour)
+	of := postgres.Project{Organization: request.Who.Organization, Name: project}
+	err = s.db.write(ctx, of.Organization, func(tx pgx.Tx) error {
 		if kept, created, err = postgres.SaveMap(ctx, tx, of, m, read.Parts, s.hold); err != nil || !created {
 			return err
 		}
-		return postgres.SearchMaps(ctx, tx, of, now)
+		if err := postgres.SearchMaps(ctx, tx, of, now); err != nil {
+			return err
+		}
+		return s.db.tell(ctx, tx, request, project, changeOfMap(mapUploaded, kept, nil, mapFields(kept)))
 	})
 	if errors.Is(err, postgres.ErrMapsFull) {
 		err = httpapi.NewProblem(http.StatusConflict, "limit_reached", fmt.Sprintf("The organization has as many source maps as it may have: %d, or %d bytes. "+
@@ -130,13 +132,17 @@ func (s *SourceMaps) Progress(ctx context.Context, organization, project string)
 }
 
 // Delete ends a source map.
-func (s *SourceMaps) Delete(ctx context.Context, organization, project, id string) error {
-	return s.db.write(ctx, organization, func(tx pgx.Tx) error {
-		err := postgres.DeleteMap(ctx, tx, postgres.Project{Organization: organization, Name: project}, id, s.hold())
+func (s *SourceMaps) Delete(ctx context.Context, request Request, project, id string) error {
+	of := postgres.Project{Organization: request.Who.Organization, Name: project}
+	return s.db.write(ctx, of.Organization, func(tx pgx.Tx) error {
+		deleted, err := postgres.DeleteMap(ctx, tx, of, id, s.hold())
 		if errors.Is(err, postgres.ErrNoMap) {
 			return httpapi.NotFound("source map", id)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.db.tell(ctx, tx, request, project, changeOfMap(mapDeleted, deleted, mapFields(deleted), nil))
 	})
 }
 
@@ -150,7 +156,7 @@ func (s *SourceMaps) Remap(ctx context.Context) error {
 		return err
 	}
 	err = repeat(ctx, s.db.pool, func(tx pgx.Tx) (more bool, err error) {
-		join, found, err := postgres.TakeJoin(ctx, tx)
+		join, found, err := postgres.TakeMapMerge(ctx, tx)
 		if err != nil || !found {
 			return false, err
 		}
@@ -167,7 +173,7 @@ func (s *SourceMaps) Remap(ctx context.Context) error {
 
 // join merges groups that a source map shows to be one, each pair once: who
 // takes them apart again is not overruled.
-func (s *SourceMaps) join(ctx context.Context, tx pgx.Tx, join postgres.Join) error {
+func (s *SourceMaps) join(ctx context.Context, tx pgx.Tx, join postgres.MapMerge) error {
 	families, err := join.Families(ctx, tx)
 	if err != nil || len(families) < len(join.Groups) {
 		return err
@@ -176,7 +182,7 @@ func (s *SourceMaps) join(ctx context.Context, tx pgx.Tx, join postgres.Join) er
 	if other.Head.Group.FirstSeen.Before(into.Head.Group.FirstSeen) {
 		into, other = other, into
 	}
-	decided, err := into.Kin().Merge([]grouping.Family{other.Kin()}, nil, s.db.now())
+	decided, err := into.Versions().Merge([]grouping.Family{other.Versions()}, nil, s.db.now())
 	var invalid grouping.Invalid
 	if errors.Is(err, grouping.ErrFull) || errors.As(err, &invalid) {
 		return nil // they stay apart
@@ -195,5 +201,5 @@ func (s *SourceMaps) join(ctx context.Context, tx pgx.Tx, join postgres.Join) er
 			decided[id] = d
 		}
 	}
-	return s.announce.recordMerges(ctx, tx, join.Organization, postgres.MadeOf(families, decided), postgres.Author{})
+	return s.announce.recordMerges(ctx, tx, join.Organization, postgres.DecidedGroups(families, decided), postgres.Author{})
 }

@@ -35,7 +35,7 @@ func BenchmarkUpload20MB(b *testing.B) {
 	for b.Loop() {
 		n++
 		upload := groups.Upload{Release: string(rune('0' + n)), Name: "app.js", Text: text}
-		if _, _, err := service.SourceMaps.Upload(b.Context(), identity.Principal{Organization: "acme"}, "shop", upload); err != nil {
+		if _, _, err := service.SourceMaps.Upload(b.Context(), groups.Request{Who: identity.Principal{Organization: "acme"}}, "shop", upload); err != nil {
 			b.Fatal(err)
 		}
 	}

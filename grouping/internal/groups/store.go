@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/idempotency"
@@ -50,6 +51,19 @@ func (s *store) mayRead(who identity.Principal, project string) bool {
 // hidden are the projects of an organization whose groups nobody may read.
 func (s *store) hidden(organization string) []string {
 	return slices.Collect(maps.Keys(s.projects.Hidden(organization)))
+}
+
+// members are those of an organization who may read errors.
+func (s *store) members(organization string) (members []grouping.Member) {
+	for _, m := range s.projects.MembersThatRead(organization, identity.ReadErrors) {
+		members = append(members, grouping.Member{ID: m.ID, Name: m.Name})
+	}
+	return members
+}
+
+// assignee is the id of whom a search names: of a member, by name or id, or a label.
+func (s *store) assignee(organization, named string) string {
+	return grouping.Command{Assign: &grouping.Assignee{ID: named}, Members: s.members(organization)}.Assignee().ID
 }
 
 // read runs fn in a snapshot of the organization's rows.

@@ -87,7 +87,8 @@ func (a *access) repeats(fn handler) func(http.ResponseWriter, *http.Request) er
 		if _, err := httpapi.IdempotencyKey(r); err != nil {
 			return err
 		}
-		return a.reads(fn)(w, r)
+		who := identity.FromContext(r.Context())
+		return a.answer(&call{w: w, r: r, who: who, request: a.requestOf(r, who, "")}, fn)
 	}
 }
 
@@ -104,10 +105,14 @@ func (a *access) changes(fn handler) func(http.ResponseWriter, *http.Request) er
 		if err != nil {
 			return err
 		}
-		by := groups.AuthorOf(r, a.guard)
-		by.ID = who.ID
-		return a.answer(&call{w: w, r: r, who: who, request: groups.Request{Who: who, By: by, Key: key}}, fn)
+		return a.answer(&call{w: w, r: r, who: who, request: a.requestOf(r, who, key)}, fn)
 	}
+}
+
+func (a *access) requestOf(r *http.Request, who identity.Principal, key string) groups.Request {
+	by := groups.AuthorOf(r, a.guard)
+	by.ID = who.ID
+	return groups.Request{Who: who, By: by, Key: key}
 }
 
 func (a *access) answer(c *call, fn handler) error {

@@ -66,8 +66,8 @@ type bulkDecisionBody struct {
 	Status    string     `json:"status,omitempty" enum:"unresolved,resolved,ignored"`
 	InRelease string     `json:"in_release,omitempty" maxLength:"200" description:"With resolved: the release from which on it is mended. current is the newest that is known of the group's package, next the one after what each environment runs. Left out: it is mended everywhere"`
 	Until     *untilBody `json:"until,omitempty" description:"With ignored: when it is unresolved again, by whatever comes first. Left out: never"`
-	Assignee  *string    `json:"assignee,omitempty" maxLength:"100" description:"Id of a member, or a label such as that of a team; empty: nobody"`
-	Note      string     `json:"note,omitempty" maxLength:"2000"`
+	Assignee  *string    `json:"assignee,omitempty" maxLength:"100" description:"Id or name of a member, or a label such as that of a team; empty: nobody"`
+	Note      string     `json:"note,omitempty" maxLength:"2000" description:"@ and the id or name of a member, or the first word of a name if it is the only one, sends that member mail: at most 10 members of a note, and 20 such mails to each in an hour"`
 }
 
 type decisionBody struct {
@@ -75,29 +75,29 @@ type decisionBody struct {
 	IfVersion *int64 `json:"if_version,omitempty" minimum:"0" description:"Refuse with version_conflict unless the group is at this version"`
 }
 
-// wish reads what a body asks for.
-func (b bulkDecisionBody) wish() (wish groups.Wish, err error) {
-	wish.Note = b.Note
+// wanted reads what a body asks for.
+func (b bulkDecisionBody) wanted() (wanted groups.DecisionRequest, err error) {
+	wanted.Note = b.Note
 	if b.Status != "" {
 		status, known := grouping.ParseStatus(b.Status)
 		if !known {
-			return wish, grouping.Invalid{Field: "status", Detail: fmt.Sprintf("The status is %q.", b.Status), Fix: "Use unresolved, resolved or ignored."}
+			return wanted, grouping.Invalid{Field: "status", Detail: fmt.Sprintf("The status is %q.", b.Status), Fix: "Use unresolved, resolved or ignored."}
 		}
-		wish.Status = status
+		wanted.Status = status
 	}
 	if b.InRelease != "" {
-		wish.ResolveIn(b.InRelease)
-		if wish.Status != grouping.Resolved {
-			return wish, grouping.Invalid{Field: "in_release", Detail: "Only what is resolved is so in a release.", Fix: `Send status "resolved" with it.`}
+		wanted.ResolveIn(b.InRelease)
+		if wanted.Status != grouping.Resolved {
+			return wanted, grouping.Invalid{Field: "in_release", Detail: "Only what is resolved is so in a release.", Fix: `Send status "resolved" with it.`}
 		}
 	}
 	if b.Assignee != nil {
-		wish.Assign = &grouping.Assignee{ID: *b.Assignee}
+		wanted.Assign = &grouping.Assignee{ID: *b.Assignee}
 	}
 	if b.Until != nil {
-		wish.Until, err = b.Until.until()
+		wanted.Until, err = b.Until.until()
 	}
-	return wish, err
+	return wanted, err
 }
 
 func (b untilBody) until() (u grouping.Until, err error) {
@@ -114,12 +114,12 @@ func (b untilBody) until() (u grouping.Until, err error) {
 }
 
 func (d decisionRoutes) decide(c *call, body decisionBody) (any, error) {
-	wish, err := body.wish()
+	wanted, err := body.wanted()
 	if err != nil {
 		return nil, err
 	}
-	wish.IfVersion = body.IfVersion
-	return as(newErrorGroupBody)(d.decisions.Decide(c.ctx(), c.request, c.param("group"), wish))
+	wanted.IfVersion = body.IfVersion
+	return as(newErrorGroupBody)(d.decisions.Decide(c.ctx(), c.request, c.param("group"), wanted))
 }
 
 type bulkBody struct {
@@ -137,12 +137,12 @@ func (d decisionRoutes) decideAll(c *call) (any, error) {
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
-	wish, err := body.wish()
+	wanted, err := body.wanted()
 	if err != nil {
 		return nil, err
 	}
 	asked.Project = c.project
-	bulk, err := d.decisions.DecideAll(c.ctx(), c.request, asked, wish)
+	bulk, err := d.decisions.DecideAll(c.ctx(), c.request, asked, wanted)
 	return bulkBody(bulk), err
 }
 
@@ -168,6 +168,8 @@ type decidedBody struct {
 	Until     *untilBody `json:"until,omitempty" description:"Of ignored"`
 	Assignee  *string    `json:"assignee,omitempty" description:"Of assigned; empty: nobody"`
 	Note      string     `json:"note,omitempty"`
+	Mentions  []string   `json:"mentions,omitempty" maxItems:"10" description:"Of noted: ids of the members whom the note mentions; all but its author got mail"`
+	Unknown   []string   `json:"unknown_mentions,omitempty" maxItems:"10" description:"Of noted: what the note has after an @ that is the name of no member, or of several"`
 	Link      *linkBody  `json:"link,omitempty" description:"Of linked and unlinked"`
 }
 
@@ -181,7 +183,7 @@ type movedBody struct {
 func newActivityBody(a postgres.Activity) activityBody {
 	body := activityBody{
 		Version: a.Version, Kind: a.Kind, At: a.At.UTC(), Actor: orNull(a.By.ID), ActorName: a.By.Name, Reason: a.Reason,
-		decidedBody: decidedBody{InRelease: inRelease(a.Resolution), Until: newUntilBody(a.Until), Note: a.Note},
+		decidedBody: decidedBody{InRelease: inRelease(a.Resolution), Until: newUntilBody(a.Until), Note: a.Note, Mentions: a.Mentions, Unknown: a.Unknown},
 		movedBody:   movedBody{a.Into, a.From, a.Groups[:min(len(a.Groups), maxGroups)]}, Release: a.Release, Environment: a.Environment,
 	}
 	if !a.Link.IsZero() {

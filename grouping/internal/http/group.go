@@ -68,8 +68,8 @@ type groupErrorsBody struct {
 	LastSeen     time.Time `json:"last_seen" description:"Latest timestamp of an entry of the group"`
 	Levels       []string  `json:"levels" enum:"debug,info,warn,error,fatal"`
 	Environments []string  `json:"environments"`
-	FirstRelease *string   `json:"first_release" description:"Release of the earliest error that named one, in release or version of its metadata; null: none did"`
-	LastRelease  *string   `json:"last_release"`
+	FirstRelease *string   `json:"first_release" description:"Release of the first error, in release or version of its metadata; null: it named none"`
+	LastRelease  *string   `json:"last_release" description:"Release of the last error that named one; null: none did"`
 	Merged       int       `json:"merged" minimum:"0" maximum:"1000" description:"How many groups were merged into it: count, times, levels, environments and releases are those of all together"`
 }
 

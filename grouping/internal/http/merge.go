@@ -61,9 +61,9 @@ type mergeBody struct {
 }
 
 // merging handles a use case that merges or the other way round.
-func merging(change func(context.Context, groups.Request, groups.Merging) (postgres.Group, error)) handler {
+func merging(change func(context.Context, groups.Request, groups.MergeRequest) (postgres.Group, error)) handler {
 	return with(func(c *call, body mergeBody) (any, error) {
-		return as(newErrorGroupBody)(change(c.ctx(), c.request, groups.Merging{Into: c.param("group"), Groups: body.Groups, IfVersion: body.IfVersion}))
+		return as(newErrorGroupBody)(change(c.ctx(), c.request, groups.MergeRequest{Into: c.param("group"), Groups: body.Groups, IfVersion: body.IfVersion}))
 	})
 }
 

@@ -52,7 +52,7 @@ type ownerBody struct {
 	Service     string `json:"service,omitempty" maxLength:"200"`
 	Host        string `json:"host,omitempty" maxLength:"200"`
 	Release     string `json:"release,omitempty" maxLength:"200"`
-	Assignee    string `json:"assignee" required:"true" minLength:"1" maxLength:"100" description:"Id of a member, or a label such as that of a team"`
+	Assignee    string `json:"assignee" required:"true" minLength:"1" maxLength:"100" description:"Id or name of a member, or a label such as that of a team; a name is answered with the id"`
 }
 
 type setOwnersBody struct {

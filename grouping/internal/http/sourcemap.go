@@ -117,7 +117,7 @@ func (m sourceMapRoutes) upload(c *call) (any, error) {
 	}
 	asked := c.r.URL.Query()
 	upload := groups.Upload{Release: asked.Get("release"), Name: asked.Get("name"), DebugID: asked.Get("debug_id"), Text: text}
-	kept, created, err := m.maps.Upload(c.ctx(), c.who, c.project, upload)
+	kept, created, err := m.maps.Upload(c.ctx(), c.request, c.project, upload)
 	if wrong, ok := errors.AsType[grouping.Invalid](err); ok && wrong.Field != "" {
 		return nil, httpapi.Invalid("?"+wrong.Field, httpapi.CodeInvalidRequest, wrong.Detail, wrong.Fix)
 	}
@@ -173,5 +173,5 @@ func (m sourceMapRoutes) list(c *call) (any, error) {
 
 func (m sourceMapRoutes) delete(c *call) (any, error) {
 	id := c.param("map")
-	return deletedBody{id}, m.maps.Delete(c.ctx(), c.who.Organization, c.project, id)
+	return deletedBody{id}, m.maps.Delete(c.ctx(), c.request, c.project, id)
 }

@@ -216,7 +216,7 @@ func alertCounted(ctx context.Context, tx pgx.Tx, changes []*change, decided []C
 			}
 		}
 	}
-	found, err := findMade(ctx, tx, interesting)
+	found, err := findGroups(ctx, tx, interesting)
 	if err != nil {
 		return err
 	}
@@ -489,7 +489,7 @@ func waitingGroups(ctx context.Context, tx pgx.Tx, due []*Alert) (map[string]Gro
 			listed[a.Organization+"/"+n.Group] = &change{Count: &grouping.Count{Organization: a.Organization}, group: n.Group}
 		}
 	}
-	found, err := findMade(ctx, tx, listed)
+	found, err := findGroups(ctx, tx, listed)
 	if err != nil {
 		return nil, err
 	}

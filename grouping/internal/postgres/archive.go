@@ -35,14 +35,14 @@ const archiveBatch = 25
 // order of their last errors, and returns the last place; zero: all are done. tx must act as the system.
 func ArchiveQuiet(ctx context.Context, tx pgx.Tx, of Archiving, behind GroupCursor, now time.Time) (changed []Change, last GroupCursor, err error) {
 	before := grouping.QuietSince(of.Days, now).UTC()
-	quiet, err := readMade(ctx, tx, `organization = $1 AND project = $2 AND merged_into = '' AND seen_minute < $3 AND (seen_minute, id) > ($4, $5)
+	quiet, err := readGroups(ctx, tx, `organization = $1 AND project = $2 AND merged_into = '' AND seen_minute < $3 AND (seen_minute, id) > ($4, $5)
 		   AND status = 'unresolved' AND last_seen < $3 AND arrived < $3::date AND version < $6 AND coalesce((decided->>'since')::timestamptz, '-infinity') < $3
 		 ORDER BY seen_minute, id LIMIT $7 FOR UPDATE SKIP LOCKED`,
 		of.Organization, of.Name, before, minute(behind.LastSeen), behind.ID, grouping.MaxDecisions, archiveBatch)
 	if err != nil || len(quiet) == 0 {
 		return nil, GroupCursor{}, err
 	}
-	var made []*Made
+	var made []*DecidedGroup
 	for _, m := range quiet {
 		last = m.Group.Cursor()
 		if d, follows := m.Group.State.Quiet(m.Group.LastSeen, m.Group.Version, of.Days, now); follows {

@@ -75,8 +75,8 @@ func streamOf(organization, group string) eventstore.Stream {
 	return eventstore.Stream{Organization: organization, Name: groupStream + group}
 }
 
-// Made is what is decided about a group.
-type Made struct {
+// A DecidedGroup is a group, and what is decided about it.
+type DecidedGroup struct {
 	Organization string
 	Group        Group // as it was; Record brings it up to date
 	Decisions    []grouping.Decision
@@ -95,7 +95,7 @@ type Change struct {
 // Record appends decisions, changes their groups, and returns what has
 // changed. The groups must be locked, in the order of organizations and ids.
 // No other transaction decides until this one ends.
-func Record(ctx context.Context, tx pgx.Tx, made []*Made, by Author) (changed []Change, err error) {
+func Record(ctx context.Context, tx pgx.Tx, made []*DecidedGroup, by Author) (changed []Change, err error) {
 	for _, m := range made {
 		if err := decisions().AppendTx(ctx, tx, streamOf(m.Organization, m.Group.ID), m.Group.Version, by.metadata(), m.Decisions...); err != nil {
 			return nil, err
@@ -112,7 +112,7 @@ func Record(ctx context.Context, tx pgx.Tx, made []*Made, by Author) (changed []
 }
 
 // saveDecided writes the columns that follow from decisions.
-func saveDecided(ctx context.Context, tx pgx.Tx, made []*Made) error {
+func saveDecided(ctx context.Context, tx pgx.Tx, made []*DecidedGroup) error {
 	if len(made) == 0 {
 		return nil
 	}
@@ -146,24 +146,24 @@ func dueOf(s grouping.State) *time.Time {
 
 // LockHeads locks those of some groups of an organization that there are, and
 // returns them; instead of members, their heads. tx must act as the organization.
-func LockHeads(ctx context.Context, tx pgx.Tx, organization pg.Organization, ids []string) ([]*Made, error) {
+func LockHeads(ctx context.Context, tx pgx.Tx, organization pg.Organization, ids []string) ([]*DecidedGroup, error) {
 	for i, id := range ids {
 		ids[i] = storable(id)
 	}
-	made, err := readMade(ctx, tx, `organization = $1 AND id IN (`+headsOf+`) ORDER BY organization, id FOR UPDATE`, organization, ids)
-	if slices.ContainsFunc(made, func(m *Made) bool { return m.Group.MergedInto != "" }) {
+	made, err := readGroups(ctx, tx, `organization = $1 AND id IN (`+headsOf+`) ORDER BY organization, id FOR UPDATE`, organization, ids)
+	if slices.ContainsFunc(made, func(m *DecidedGroup) bool { return m.Group.MergedInto != "" }) {
 		return nil, ErrMerging
 	}
 	return made, err
 }
 
-func readMade(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]*Made, error) {
+func readGroups(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]*DecidedGroup, error) {
 	rows, err := tx.Query(ctx, `SELECT organization, `+groupColumns+` FROM error_groups g WHERE `+where, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Made, error) {
-		m := &Made{}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*DecidedGroup, error) {
+		m := &DecidedGroup{}
 		return m, row.Scan(append([]any{&m.Organization}, m.Group.fields()...)...)
 	})
 }
@@ -184,14 +184,14 @@ func observe(ctx context.Context, tx pgx.Tx, changes []*change, restored []event
 	if err := rebuild(ctx, tx, restored); err != nil || len(watched) == 0 {
 		return nil, err
 	}
-	found, err := findMade(ctx, tx, watched)
+	found, err := findGroups(ctx, tx, watched)
 	if err != nil {
 		return nil, err
 	}
 	return observeWith(ctx, tx, found, watched, spikes)
 }
 
-func findMade(ctx context.Context, tx pgx.Tx, changes map[string]*change) ([]*Made, error) {
+func findGroups(ctx context.Context, tx pgx.Tx, changes map[string]*change) ([]*DecidedGroup, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
@@ -199,12 +199,12 @@ func findMade(ctx context.Context, tx pgx.Tx, changes map[string]*change) ([]*Ma
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		organizations, ids = append(organizations, changes[key].Organization), append(ids, changes[key].group)
 	}
-	return readMade(ctx, tx, `(organization, id) IN (SELECT * FROM unnest($1::text[], $2::text[])) ORDER BY organization, id`, organizations, ids)
+	return readGroups(ctx, tx, `(organization, id) IN (SELECT * FROM unnest($1::text[], $2::text[])) ORDER BY organization, id`, organizations, ids)
 }
 
-func observeWith(ctx context.Context, tx pgx.Tx, found []*Made, watched map[string]*change, spikes spikesOf) ([]Change, error) {
-	known := map[Project]grouping.Sights{} // bounded by the projects of a transaction
-	var decided, counted []*Made
+func observeWith(ctx context.Context, tx pgx.Tx, found []*DecidedGroup, watched map[string]*change, spikes spikesOf) ([]Change, error) {
+	known := map[Project]grouping.SeenReleases{} // bounded by the projects of a transaction
+	var decided, counted []*DecidedGroup
 	for _, m := range found {
 		of := Project{m.Organization, m.Group.Project}
 		if _, read := known[of]; !read && !m.Group.State.Resolution.IsZero() {
@@ -281,13 +281,13 @@ func rebuild(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) error 
 	if len(streams) == 0 {
 		return nil
 	}
-	var made []*Made
+	var made []*DecidedGroup
 	for _, stream := range streams {
 		history, err := decisions().ReadTx(ctx, tx, stream)
 		if err != nil {
 			return err
 		}
-		found, err := readMade(ctx, tx, `organization = $1 AND id = $2 FOR UPDATE`, stream.Organization, strings.TrimPrefix(stream.Name, groupStream))
+		found, err := readGroups(ctx, tx, `organization = $1 AND id = $2 FOR UPDATE`, stream.Organization, strings.TrimPrefix(stream.Name, groupStream))
 		if err != nil {
 			return err
 		}
@@ -313,7 +313,7 @@ func rebuild(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) error 
 	if err != nil || !merged {
 		return err
 	}
-	return regroup(ctx, tx, all)
+	return applyMergesOf(ctx, tx, all)
 }
 
 // rebuildBatch is how many groups are rebuilt at once.
@@ -351,7 +351,7 @@ const endBatch = 100
 // EndDue opens groups again that were ignored until a time that
 // has come. tx must act as the system.
 func EndDue(ctx context.Context, tx pgx.Tx, now time.Time) ([]Change, error) {
-	due, err := readMade(ctx, tx, `due < $1 ORDER BY organization, id LIMIT $2 FOR UPDATE SKIP LOCKED`, now, endBatch)
+	due, err := readGroups(ctx, tx, `due < $1 ORDER BY organization, id LIMIT $2 FOR UPDATE SKIP LOCKED`, now, endBatch)
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
@@ -375,7 +375,7 @@ type RemovedMember struct {
 // as the system.
 func Unassign(ctx context.Context, tx pgx.Tx, removed []RemovedMember) ([]Change, error) {
 	organizations, members := keysOf(removed)
-	assigned, err := readMade(ctx, tx, `(organization, assignee) IN (SELECT * FROM unnest($1::text[], $2::text[])) ORDER BY organization, id FOR UPDATE`,
+	assigned, err := readGroups(ctx, tx, `(organization, assignee) IN (SELECT * FROM unnest($1::text[], $2::text[])) ORDER BY organization, id FOR UPDATE`,
 		organizations, members)
 	if err != nil || len(assigned) == 0 {
 		return nil, err

@@ -118,7 +118,7 @@ func TestRegression(t *testing.T) {
 	}
 	facts := announced(t, pool)
 	want := contract.ErrorGroupChanged{
-		Organization: "acme", Project: "shop", Group: id, Title: g.Title, Type: "AlphaError", Culprit: g.Culprit, Status: "unresolved", Before: "resolved",
+		ErrorGroup: contract.ErrorGroup{Organization: "acme", Project: "shop", Group: id, Title: g.Title, Type: "AlphaError", Culprit: g.Culprit}, Status: "unresolved", Before: "resolved",
 		Version: 3, Environment: "prod", Cause: "It happened in prod after it was resolved.", At: noon.Add(61 * time.Minute),
 		Addressed: contract.Addressed{Path: "/console/errors/" + id},
 	}
@@ -191,7 +191,7 @@ func TestRegressionByRelease(t *testing.T) {
 	if facts := announced(t, pool); facts[1].Release != "def" || facts[1].Environment != "prod" || facts[1].Cause != "It happened in def in prod after it was resolved in def." {
 		t.Errorf("announced: %+v", facts[1])
 	}
-	sights := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (grouping.Sights, error) {
+	sights := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (grouping.SeenReleases, error) {
 		return postgres.FindReleases(ctx, tx, postgres.Project{Organization: "acme", Name: "shop"})
 	})
 	if len(sights) != 3 || sights.Newest("abc") != "def" || !sights[2].First.Equal(noon.Add(3*time.Hour)) {
@@ -211,7 +211,7 @@ func TestReleasesAreBounded(t *testing.T) {
 		}
 		mustApply(t, pool, occurrences...)
 	}
-	sights := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (grouping.Sights, error) {
+	sights := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (grouping.SeenReleases, error) {
 		return postgres.FindReleases(ctx, tx, postgres.Project{Organization: "acme", Name: "shop"})
 	})
 	if len(sights) != 500 || sights.Newest("1.0") != "7.89" {

@@ -33,9 +33,9 @@ type Group struct {
 	LastSeen     time.Time
 	Severities   grouping.Severity
 	Environments []string
-	FirstRelease string // empty: unknown, as the next one
-	LastRelease  string
-	Version      int64 // how many decisions there are about it
+	FirstRelease string // of the first error; empty: it named none
+	LastRelease  string // of the last error that named one; empty: none did
+	Version      int64  // how many decisions there are about it
 	MergedInto   string
 	Members      int // groups that are merged into it, whose numbers are in its own
 	State        grouping.State
@@ -112,7 +112,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 		       seen_minute = greatest(g.seen_minute, excluded.seen_minute),
 		       levels = g.levels | excluded.levels, similar_hash = coalesce(nullif(excluded.similar_hash, ''), g.similar_hash),
 		       expires = greatest(g.expires, excluded.expires), arrived = greatest(g.arrived, excluded.arrived),
-		       first_release = CASE WHEN excluded.first_seen < g.first_seen AND excluded.first_release <> '' THEN excluded.first_release ELSE g.first_release END,
+		       first_release = CASE WHEN excluded.first_seen < g.first_seen THEN excluded.first_release ELSE g.first_release END,
 		       last_release = CASE WHEN excluded.last_seen >= g.last_seen AND excluded.last_release <> '' THEN excluded.last_release ELSE g.last_release END,
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END

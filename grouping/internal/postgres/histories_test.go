@@ -123,7 +123,7 @@ func (h *history) idOf(group string) string {
 // split is what a split of errors like one decides.
 func (h *history) split(o grouping.Occurrence, f grouping.Fingerprint) (like, made string) {
 	like = f.At(grouping.Levels[1]).Hash.String()
-	decided, err := grouping.Family{Head: grouping.Kin{ID: "g"}}.Split("g", o.Project, grouping.Alike{Stack: f.At(grouping.Levels[1]).Hash}, []grouping.Alike{{}}, nil, h.now)
+	decided, err := grouping.Family{Head: grouping.GroupVersion{ID: "g"}}.Split("g", o.Project, grouping.SplitHashes{Stack: f.At(grouping.Levels[1]).Hash}, []grouping.SplitHashes{{}}, nil, h.now)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func (h *history) merge(groups []string) {
 		})
 	}
 	running.Go(func() {
-		if err := regroup(h.Context(), h.pool, h.organization, ids, func(families []grouping.Family) (grouping.Regrouped, error) {
+		if err := applyMergesOf(h.Context(), h.pool, h.organization, ids, func(families []grouping.Family) (grouping.GroupDecisions, error) {
 			into := slices.IndexFunc(families, func(f grouping.Family) bool { return f.Head.ID == ids[0] })
 			return families[into].Merge(families, nil, h.now)
 		}); err != nil {
@@ -358,7 +358,7 @@ func (h *history) unmerge() {
 	member := members[h.random.IntN(len(members))]
 	h.note("unmerge %s", member)
 	id := h.idOf(member)
-	if err := regroup(h.Context(), h.pool, h.organization, []string{id}, func(families []grouping.Family) (grouping.Regrouped, error) {
+	if err := applyMergesOf(h.Context(), h.pool, h.organization, []string{id}, func(families []grouping.Family) (grouping.GroupDecisions, error) {
 		return families[0].Unmerge([]string{id}, nil, h.now)
 	}); err != nil {
 		h.Fatal(err)
@@ -374,14 +374,14 @@ func (h *history) splitOff() {
 		if err != nil {
 			return err
 		}
-		of, alike, samples, err := postgres.FindAlike(ctx, tx, pg.Organization(h.organization), families[0], o.Entry)
+		of, alike, samples, err := postgres.FindSplitHashes(ctx, tx, pg.Organization(h.organization), families[0], o.Entry)
 		if errors.Is(err, postgres.ErrNoSample) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		decided, err := families[0].Kin().Split(of.Group.ID, of.Group.Project, alike, samples, nil, h.now)
+		decided, err := families[0].Versions().Split(of.Group.ID, of.Group.Project, alike, samples, nil, h.now)
 		var invalid grouping.Invalid
 		if errors.As(err, &invalid) {
 			return nil
@@ -399,7 +399,7 @@ func (h *history) splitOff() {
 		h.note("split %s", kindOf(o))
 		h.splits[kindOf(o)] = h.now
 		h.announced("split")
-		changed, err := postgres.Record(ctx, tx, postgres.MadeOf(families, decided), ada)
+		changed, err := postgres.Record(ctx, tx, postgres.DecidedGroups(families, decided), ada)
 		if err != nil {
 			return err
 		}

@@ -113,15 +113,15 @@ func hashBytes(h grouping.Hash) []byte {
 
 // A Family is a head and its members, as stored.
 type Family struct {
-	Head    *Made
-	Members []*Made
+	Head    *DecidedGroup
+	Members []*DecidedGroup
 }
 
-// Kin is the family in the domain.
-func (f Family) Kin() grouping.Family {
-	kin := grouping.Family{Head: grouping.Kin{ID: f.Head.Group.ID, Version: f.Head.Group.Version}}
+// Versions is the family in the domain.
+func (f Family) Versions() grouping.Family {
+	kin := grouping.Family{Head: grouping.GroupVersion{ID: f.Head.Group.ID, Version: f.Head.Group.Version}}
 	for _, m := range f.Members {
-		kin.Members = append(kin.Members, grouping.Kin{ID: m.Group.ID, Version: m.Group.Version})
+		kin.Members = append(kin.Members, grouping.GroupVersion{ID: m.Group.ID, Version: m.Group.Version})
 	}
 	return kin
 }
@@ -148,7 +148,7 @@ func LockFamilies(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir grouping merges ' || $1, 0))`, string(organization)); err != nil {
 		return nil, err
 	}
-	made, err := readMade(ctx, tx, `organization = $1 AND (id IN (`+headsOf+`) OR merged_into IN (`+headsOf+`) AND id <> merged_into || `+ownRow+`)
+	made, err := readGroups(ctx, tx, `organization = $1 AND (id IN (`+headsOf+`) OR merged_into IN (`+headsOf+`) AND id <> merged_into || `+ownRow+`)
 		ORDER BY organization, id FOR UPDATE`, organization, ids)
 	if err != nil {
 		return nil, err
@@ -193,10 +193,10 @@ func FindMembers(ctx context.Context, tx pgx.Tx, organization pg.Organization, h
 // headsOf are the heads of the groups $2.
 const headsOf = `SELECT coalesce(nullif(merged_into, ''), id) FROM error_groups WHERE organization = $1 AND id = ANY ($2)`
 
-// Regroup makes rows belong to the heads that decisions about them
+// ApplyMerges makes rows belong to the heads that decisions about them
 // name, and the numbers of these those of their families. All of them must
 // be locked, and their decisions recorded.
-func Regroup(ctx context.Context, tx pgx.Tx, organization string, ids []string) error {
+func ApplyMerges(ctx context.Context, tx pgx.Tx, organization string, ids []string) error {
 	rows, err := tx.Query(ctx, `SELECT g.id, g.merged_into, coalesce(head.id, '') FROM error_groups g
 		LEFT JOIN error_groups head ON (head.organization, head.id) = (g.organization, g.decided->>'into')
 		WHERE g.organization = $1 AND g.id = ANY ($2) AND g.merged_into <> coalesce(head.id, '')`, organization, ids)
@@ -241,13 +241,13 @@ func addUp(ctx context.Context, tx pgx.Tx, organization string, heads []string) 
 		   AND EXISTS (SELECT FROM error_groups m WHERE m.organization = $1 AND m.merged_into = head.id)`, `
 		UPDATE error_groups head SET count = all_of.count, first_seen = all_of.first_seen, last_seen = all_of.last_seen, seen_minute = all_of.seen_minute,
 		       levels = all_of.levels, expires = all_of.expires, arrived = all_of.arrived, samples = all_of.samples, members = all_of.members,
-		       first_release = coalesce(all_of.first_release, ''), last_release = coalesce(all_of.last_release, ''),
+		       first_release = all_of.first_release, last_release = coalesce(all_of.last_release, ''),
 		       environments = array(SELECT DISTINCT e FROM error_groups m, unnest(m.environments) AS e
 		           WHERE m.organization = $1 AND m.merged_into = head.id ORDER BY e LIMIT ` + strconv.Itoa(grouping.MaxEnvironments) + `)
 		  FROM (SELECT merged_into AS id, sum(count)::bigint AS count, min(first_seen) AS first_seen, max(last_seen) AS last_seen,
 		               max(seen_minute) AS seen_minute, bit_or(levels) AS levels, max(expires) AS expires, max(arrived) AS arrived,
 		               sum(samples)::bigint AS samples, count(*) - 1 AS members,
-		               (array_agg(first_release ORDER BY first_seen, id) FILTER (WHERE first_release <> ''))[1] AS first_release,
+		               (array_agg(first_release ORDER BY first_seen, first_release = '', id))[1] AS first_release,
 		               (array_agg(last_release ORDER BY last_seen DESC, id) FILTER (WHERE last_release <> ''))[1] AS last_release
 		          FROM error_groups WHERE organization = $1 AND merged_into = ANY ($2) GROUP BY merged_into) all_of
 		 WHERE head.organization = $1 AND head.id = all_of.id`, `
@@ -294,30 +294,30 @@ func lockRows(ctx context.Context, tx pgx.Tx, keys []groupKey) error {
 	return err
 }
 
-// regroup is Regroup for groups of several organizations.
-func regroup(ctx context.Context, tx pgx.Tx, keys []groupKey) error {
+// applyMergesOf is ApplyMerges for groups of several organizations.
+func applyMergesOf(ctx context.Context, tx pgx.Tx, keys []groupKey) error {
 	ids := map[string][]string{} // by organization; bounded by the groups
 	for _, k := range keys {
 		ids[k.organization] = append(ids[k.organization], k.id)
 	}
 	for _, organization := range slices.Sorted(maps.Keys(ids)) {
-		if err := Regroup(ctx, tx, organization, ids[organization]); err != nil {
+		if err := ApplyMerges(ctx, tx, organization, ids[organization]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// MadeOf are the groups about which something was decided, in the order of locks.
-func MadeOf(families []*Family, decided grouping.Regrouped) (made []*Made) {
+// DecidedGroups are the groups about which something was decided, in the order of locks.
+func DecidedGroups(families []*Family, decided grouping.GroupDecisions) (made []*DecidedGroup) {
 	for _, f := range families {
-		for _, m := range append([]*Made{f.Head}, f.Members...) {
+		for _, m := range append([]*DecidedGroup{f.Head}, f.Members...) {
 			if d, is := decided[m.Group.ID]; is {
 				m.Decisions = []grouping.Decision{d}
 				made = append(made, m)
 			}
 		}
 	}
-	slices.SortFunc(made, func(a, b *Made) int { return cmp.Compare(a.Group.ID, b.Group.ID) })
+	slices.SortFunc(made, func(a, b *DecidedGroup) int { return cmp.Compare(a.Group.ID, b.Group.ID) })
 	return made
 }

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -19,7 +20,7 @@ import (
 )
 
 // regroup carries out what decide says about the families of groups, as Ada.
-func regroup(ctx context.Context, pool *pgxpool.Pool, organization string, ids []string, decide func(families []grouping.Family) (grouping.Regrouped, error)) error {
+func applyMergesOf(ctx context.Context, pool *pgxpool.Pool, organization string, ids []string, decide func(families []grouping.Family) (grouping.GroupDecisions, error)) error {
 	return pg.InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return err
@@ -30,13 +31,13 @@ func regroup(ctx context.Context, pool *pgxpool.Pool, organization string, ids [
 		}
 		kin := make([]grouping.Family, len(families))
 		for i, f := range families {
-			kin[i] = f.Kin()
+			kin[i] = f.Versions()
 		}
 		decided, err := decide(kin)
 		if err != nil {
 			return err
 		}
-		made := postgres.MadeOf(families, decided)
+		made := postgres.DecidedGroups(families, decided)
 		changed, err := postgres.Record(ctx, tx, made, ada)
 		if err != nil {
 			return err
@@ -45,7 +46,7 @@ func regroup(ctx context.Context, pool *pgxpool.Pool, organization string, ids [
 		for _, m := range made {
 			moved = append(moved, m.Group.ID)
 		}
-		if err := postgres.Regroup(ctx, tx, organization, moved); err != nil {
+		if err := postgres.ApplyMerges(ctx, tx, organization, moved); err != nil {
 			return err
 		}
 		return bus.Announce(ctx, tx, changed)
@@ -55,7 +56,7 @@ func regroup(ctx context.Context, pool *pgxpool.Pool, organization string, ids [
 // merge merges groups into the first, at a time after noon.
 func merge(t testing.TB, pool *pgxpool.Pool, after time.Duration, ids ...string) {
 	t.Helper()
-	err := regroup(t.Context(), pool, "acme", ids, func(families []grouping.Family) (grouping.Regrouped, error) {
+	err := applyMergesOf(t.Context(), pool, "acme", ids, func(families []grouping.Family) (grouping.GroupDecisions, error) {
 		into := slices.IndexFunc(families, func(f grouping.Family) bool { return f.Head.ID == ids[0] })
 		return families[into].Merge(families, nil, noon.Add(after))
 	})
@@ -66,7 +67,7 @@ func merge(t testing.TB, pool *pgxpool.Pool, after time.Duration, ids ...string)
 
 func unmerge(t testing.TB, pool *pgxpool.Pool, after time.Duration, ids ...string) {
 	t.Helper()
-	err := regroup(t.Context(), pool, "acme", ids, func(families []grouping.Family) (grouping.Regrouped, error) {
+	err := applyMergesOf(t.Context(), pool, "acme", ids, func(families []grouping.Family) (grouping.GroupDecisions, error) {
 		return families[0].Unmerge(ids, nil, noon.Add(after))
 	})
 	if err != nil {
@@ -89,6 +90,34 @@ func like(typ string, after time.Duration, environment, release string, severity
 	o := seen(typ, after)
 	o.Environment, o.Release, o.Severity, o.Accepted = environment, release, severity, noon.Add(after)
 	return o
+}
+
+// The first release is that of the first error, also where this named none, in
+// whatever order errors and merges come.
+func TestFirstRelease(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, like("AlphaError", 2*time.Minute, "prod", "2", grouping.SeverityError), like("BetaError", 3*time.Minute, "prod", "3", grouping.SeverityError))
+	expect := func(when string, want map[string]string) {
+		t.Helper()
+		got := map[string]string{} // bounded by the types
+		for typ, g := range byType(t, pool) {
+			got[typ] = g.FirstRelease
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: first in %v, want %v", when, got, want)
+		}
+	}
+	expect("at first", map[string]string{"AlphaError": "2", "BetaError": "3"})
+	mustApply(t, pool, like("BetaError", time.Minute, "prod", "", grouping.SeverityError), like("BetaError", 90*time.Second, "prod", "1", grouping.SeverityError))
+	expect("after an earlier one without", map[string]string{"AlphaError": "2", "BetaError": ""})
+	ids := map[string]string{} // bounded by the types
+	for typ, g := range byType(t, pool) {
+		ids[typ] = g.ID
+	}
+	merge(t, pool, time.Hour, ids["AlphaError"], ids["BetaError"])
+	expect("merged", map[string]string{"AlphaError": ""})
+	mustApply(t, pool, like("BetaError", 0, "prod", "0", grouping.SeverityError))
+	expect("after one that is earlier still", map[string]string{"AlphaError": "0"})
 }
 
 // A merged group is counted in its head, and is as it would be without that when it is taken out.

@@ -21,6 +21,7 @@ type Occurrence struct {
 	Message     string // of the entry
 	Exceptions  []Exception
 	Build       Build // of a script's error
+	Differs     bool  // from another sample of its group, so that errors like it can be split off
 }
 
 // Exception is one error of a chain as stored.
@@ -114,7 +115,7 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(trace.Cut(message, maxMessage)))
 			exceptions, builds = append(exceptions, encodeExceptions(o.Exceptions, o.Error.Learned.Rules)), append(builds, encodeBuild(o))
 			contexts = append(contexts, encodeContext(o.Occurrence))
-			traces, stacks = append(traces, hashBytes(o.Alike.Trace)), append(stacks, hashBytes(o.Alike.Stack))
+			traces, stacks = append(traces, hashBytes(o.SplitHashes.Trace)), append(stacks, hashBytes(o.SplitHashes.Stack))
 		}
 	}
 	if len(slots) == 0 {
@@ -254,13 +255,15 @@ func storablePrinted(p *trace.Printed) *trace.Printed {
 // Occurrences lists the samples of a group and its members, the
 // newest first. tx must act as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
-	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions, coalesce(built, '{}')
-		FROM occurrences WHERE organization = $1 AND error_group IN (SELECT $2 UNION ALL SELECT id FROM error_groups WHERE organization = $1 AND merged_into = $2)
+	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions, coalesce(built, '{}'),
+		       trace <> '' AND EXISTS (SELECT FROM occurrences other WHERE (other.organization, other.error_group) = (o.organization, o.error_group)
+		           AND (other.trace, other.stack) <> (o.trace, o.stack))
+		FROM occurrences o WHERE organization = $1 AND error_group IN (SELECT $2 UNION ALL SELECT id FROM error_groups WHERE organization = $1 AND merged_into = $2)
 		ORDER BY at DESC, entry DESC LIMIT $3`, organization, group, grouping.MaxSamples)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Occurrence, err error) {
-		return o, row.Scan(&o.Entry, &o.At, &o.Severity, &o.Environment, &o.Message, &o.Exceptions, &o.Build)
+		return o, row.Scan(&o.Entry, &o.At, &o.Severity, &o.Environment, &o.Message, &o.Exceptions, &o.Build, &o.Differs)
 	})
 }

@@ -114,13 +114,13 @@ func forgetReleases(ctx context.Context, tx pgx.Tx, of map[Project]bool) error {
 
 // FindReleases returns the known releases of a project. tx must
 // act as its organization or as the system.
-func FindReleases(ctx context.Context, tx pgx.Tx, of Project) (grouping.Sights, error) {
+func FindReleases(ctx context.Context, tx pgx.Tx, of Project) (grouping.SeenReleases, error) {
 	rows, err := tx.Query(ctx, `SELECT environment, release, first_seen FROM releases WHERE organization = $1 AND project = $2
 		ORDER BY first_seen, environment, release`, of.Organization, of.Name)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s grouping.Sight, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s grouping.SeenRelease, err error) {
 		return s, row.Scan(&s.Environment, &s.Release, &s.First)
 	})
 }

@@ -69,7 +69,7 @@ func BenchmarkLists(b *testing.B) {
 		for name, q := range map[string]postgres.GroupQuery{
 			"all": {}, "unresolved": {Status: grouping.Unresolved}, "archived": {Status: grouping.Archived}, "level": {Severities: grouping.SeverityFatal},
 			"environment": {Environments: []string{"moon"}}, "word": {Words: []string{"needle"}}, "words": {Words: []string{"error", "of", "kind", "9"}},
-			"assignee": {Assignee: "nobody"}, "to": {To: noon.Add(-300 * aDay)}, "new": {NewSince: true},
+			"assignee": {Assignee: "nobody"}, "unassigned": {Unassigned: true, Status: grouping.Resolved}, "type": {Type: "Error42"}, "release": {Release: "9.9"}, "to": {To: noon.Add(-300 * aDay)}, "new": {NewSince: true},
 		} {
 			b.Run(fmt.Sprintf("by=%s/%s", by, name), func(b *testing.B) {
 				var took []time.Duration
@@ -83,7 +83,9 @@ func BenchmarkLists(b *testing.B) {
 					took = append(took, time.Since(began))
 				}
 				slices.Sort(took)
-				b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
+				for name, at := range map[string]int{"least-ms": 0, "p50-ms": len(took) / 2, "p95-ms": len(took) * 95 / 100} { // others use the machine, too
+					b.ReportMetric(float64(took[at].Microseconds())/1000, name)
+				}
 			})
 		}
 	}

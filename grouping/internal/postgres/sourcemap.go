@@ -167,11 +167,11 @@ func FindMaps(ctx context.Context, tx pgx.Tx, of Project, release string, after 
 
 // DeleteMap ends a map: it does not hold for errors that are accepted from
 // a time on. tx must act as the organization.
-func DeleteMap(ctx context.Context, tx pgx.Tx, of Project, id string, from time.Time) error {
-	tag, err := tx.Exec(ctx, `UPDATE source_maps SET valid_until = $4 WHERE organization = $1 AND project = $2 AND id = $3 AND valid_until IS NULL`,
-		of.Organization, of.Name, storable(id), from)
-	if err == nil && tag.RowsAffected() == 0 {
+func DeleteMap(ctx context.Context, tx pgx.Tx, of Project, id string, from time.Time) (deleted SourceMap, err error) {
+	err = tx.QueryRow(ctx, `UPDATE source_maps SET valid_until = $4 WHERE organization = $1 AND project = $2 AND id = $3 AND valid_until IS NULL
+		RETURNING `+mapColumns, of.Organization, of.Name, storable(id), from).Scan(deleted.fields()...)
+	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrNoMap
 	}
-	return err
+	return deleted, err
 }

@@ -95,7 +95,7 @@ func (ch *change) busyHours(spiked time.Time) (hours []int64) {
 }
 
 // spike adds the decisions that follow from spikes, with errors up to a time.
-func (m *Made) spike(spikes []grouping.Spike, last time.Time) {
+func (m *DecidedGroup) spike(spikes []grouping.Spike, last time.Time) {
 	state := m.Group.State
 	for _, d := range m.Decisions {
 		state.Apply(d)

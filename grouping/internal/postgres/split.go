@@ -44,12 +44,12 @@ var (
 	ErrManySplits = fmt.Errorf("groups of the project were split %d times, as often as they may be", grouping.MaxSplits)
 )
 
-// FindAlike finds by which hashes errors like a sample of a family can be split
+// FindSplitHashes finds by which hashes errors like a sample of a family can be split
 // off, of which group it is, and the hashes of all samples of that group.
-func FindAlike(ctx context.Context, tx pgx.Tx, organization pg.Organization, f *Family, entry string) (
-	of *Made, alike grouping.Alike, samples []grouping.Alike, err error,
+func FindSplitHashes(ctx context.Context, tx pgx.Tx, organization pg.Organization, f *Family, entry string) (
+	of *DecidedGroup, alike grouping.SplitHashes, samples []grouping.SplitHashes, err error,
 ) {
-	groups := map[string]*Made{f.Head.Group.ID: f.Head} // bounded by the members of a head
+	groups := map[string]*DecidedGroup{f.Head.Group.ID: f.Head} // bounded by the members of a head
 	ids := []string{f.Head.Group.ID}
 	for _, m := range f.Members {
 		groups[m.Group.ID], ids = m, append(ids, m.Group.ID)
@@ -64,7 +64,7 @@ func FindAlike(ctx context.Context, tx pgx.Tx, organization pg.Organization, f *
 	var chosen bool
 	var trace, stack []byte
 	_, err = pgx.ForEachRow(rows, []any{&group, &chosen, &trace, &stack}, func() error {
-		var a grouping.Alike
+		var a grouping.SplitHashes
 		copy(a.Trace[:], trace)
 		copy(a.Stack[:], stack)
 		if samples = append(samples, a); chosen {
@@ -78,8 +78,9 @@ func FindAlike(ctx context.Context, tx pgx.Tx, organization pg.Organization, f *
 	return of, alike, samples, err
 }
 
-// SaveSplit makes a decision to split hold, unless it does already. Its group must be locked.
-func SaveSplit(ctx context.Context, tx pgx.Tx, m *Made, d grouping.Decision) (saved bool, err error) {
+// SaveSplit makes a decision to split hold, unless it does already. Its family must be
+// locked by LockFamilies, which lets one of an organization split at a time: so they count right.
+func SaveSplit(ctx context.Context, tx pgx.Tx, m *DecidedGroup, d grouping.Decision) (saved bool, err error) {
 	hash, ok := grouping.ParseHash(d.Like)
 	if !ok {
 		return false, fmt.Errorf("group %q was split by %q, which is no hash", m.Group.ID, d.Like)
@@ -99,7 +100,7 @@ func SaveSplit(ctx context.Context, tx pgx.Tx, m *Made, d grouping.Decision) (sa
 }
 
 // saveSplits is SaveSplit for all decisions about groups.
-func saveSplits(ctx context.Context, tx pgx.Tx, made []*Made) error {
+func saveSplits(ctx context.Context, tx pgx.Tx, made []*DecidedGroup) error {
 	for _, m := range made {
 		for _, d := range m.Decisions {
 			if d.Like == "" {

@@ -4,6 +4,7 @@ package query
 
 import (
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -133,14 +134,18 @@ func parseWords(q *postgres.GroupQuery, values url.Values) error {
 // A term is a word of a search line, or a field that it names, such as is:resolved.
 type term struct{ field, value string }
 
-// termsOf divides a search line at its spaces. Within quotes they are part of a
-// word, and nothing names a field.
-func termsOf(line string) (terms []term) {
+// wordsOf divides a search line at its spaces, but not within quotes.
+func wordsOf(line string) iter.Seq[string] {
 	quoted := false
-	for word := range strings.FieldsFuncSeq(line, func(r rune) bool {
+	return strings.FieldsFuncSeq(line, func(r rune) bool {
 		quoted = quoted != (r == '"')
 		return !quoted && unicode.IsSpace(r)
-	}) {
+	})
+}
+
+// termsOf are the terms of a search line. In quotes nothing names a field.
+func termsOf(line string) (terms []term) {
+	for word := range wordsOf(line) {
 		of := term{value: word}
 		if field, value, _ := strings.Cut(word, ":"); value != "" && slices.Contains(fields, field) {
 			of = term{field, value}
@@ -152,8 +157,25 @@ func termsOf(line string) (terms []term) {
 	return terms
 }
 
+// Without is a search line without the terms of a field.
+func Without(line, field string) string {
+	var rest []string
+	for word := range wordsOf(line) {
+		if terms := termsOf(word); len(terms) == 0 || terms[0].field != field {
+			rest = append(rest, word)
+		}
+	}
+	return strings.Join(rest, " ")
+}
+
 // Fields of a search line. An entry can have one value of the first ones.
 var fields = []string{"is", "assigned", "type", "release", "environment", "level"}
+
+// Offers are terms, or how they begin, that somebody may want to type.
+func Offers() []string {
+	return strings.Fields(`is:unresolved is:resolved is:ignored is:archived assigned:me assigned:nobody
+		level:fatal level:error level:warn level:info level:debug type: release: environment:`)
+}
 
 func (t term) isSingle() bool { return slices.Contains(fields[:4], t.field) }
 

@@ -51,6 +51,28 @@ func TestSearchLine(t *testing.T) {
 	}
 }
 
+// What the search line offers can be searched for.
+func TestOffers(t *testing.T) {
+	for _, offered := range query.Offers() {
+		r := httptest.NewRequest("GET", "/?q="+url.QueryEscape(strings.TrimSuffix(offered, ":")+map[bool]string{true: ":x"}[strings.HasSuffix(offered, ":")]), nil)
+		got, err := query.Parse(r.WithContext(identity.NewContext(r.Context(), identity.Principal{Member: "mem_1"})))
+		if err != nil || len(got.Words) > 0 {
+			t.Errorf("%s: %+v, %v", offered, got, err)
+		}
+	}
+}
+
+// A field is taken out of a search line, and all else stays.
+func TestSearchLineWithout(t *testing.T) {
+	for line, want := range map[string]string{
+		"": "", "is:resolved": "", ` a is:resolved "is:ignored"  release:"my app" this:is:x is:`: `a "is:ignored" release:"my app" this:is:x is:`,
+	} {
+		if got := query.Without(line, "is"); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
 // A search line that can't be meant, or names a state or level that is none, says so.
 func TestSearchLineRefuses(t *testing.T) {
 	for asked, parameter := range map[string]string{

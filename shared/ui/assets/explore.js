@@ -24,41 +24,36 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// Completion: the names of fields, and behind a colon the values that stand beside the list.
-if (line) {
-  const known = new Map(["level", "environment", "message", "error.type", "error.message"].map((name) => [name, new Set()]));
-  for (const level of ["debug", "info", "warn", "error", "fatal"]) known.get("level").add("level:" + level);
-  for (const button of document.querySelectorAll(".tree button[value]:not([value^='-'])")) {
-    const [name] = button.value.split(":", 1);
-    if (!known.has(name)) known.set(name, new Set());
-    if (known.get(name).size < 50) known.get(name).add(button.value);
-  }
+// Completion of what one types: term is what the text before the cursor ends in, and options are what may become of it.
+const complete = (input, term, options) => {
   const list = document.createElement("ul");
-  list.id = "completions";
+  list.id = "completions-" + input.id;
   list.className = "completions";
   list.setAttribute("role", "listbox");
   list.setAttribute("aria-label", "Completions");
   list.hidden = true;
-  line.after(list);
-  for (const [name, value] of [["role", "combobox"], ["aria-controls", list.id], ["aria-expanded", "false"], ["aria-autocomplete", "list"]]) {
-    line.setAttribute(name, value);
+  input.after(list);
+  input.setAttribute("aria-autocomplete", "list");
+  const one = input.matches("input"); // a combobox has one line
+  if (one) {
+    input.setAttribute("role", "combobox");
+    input.setAttribute("aria-controls", list.id);
   }
   let chosen = -1;
 
-  const term = () => /(?:^|[\s(])-?([^\s()"]*)$/.exec(line.value.slice(0, line.selectionStart))?.[1] ?? "";
-  const close = () => {
-    list.hidden = true;
-    line.setAttribute("aria-expanded", "false");
-    line.removeAttribute("aria-activedescendant");
+  const begun = () => term.exec(input.value.slice(0, input.selectionStart))?.[1] ?? "";
+  const show = (shown) => {
+    list.hidden = !shown;
+    if (one) input.setAttribute("aria-expanded", String(shown));
+    input.removeAttribute("aria-activedescendant");
   };
   const offer = () => {
-    const begun = term(), [name] = begun.split(":", 1);
-    const options = begun.includes(":") ? [...(known.get(name) ?? [])] : [...known.keys()].map((each) => each + ":");
-    const fitting = begun ? options.filter((option) => option.startsWith(begun) && option !== begun).slice(0, 8) : [];
+    const typed = begun(), start = typed.toLowerCase();
+    const fitting = typed ? options(typed).filter((option) => option.toLowerCase().startsWith(start) && option !== typed).slice(0, 8) : [];
     chosen = -1;
     list.replaceChildren(...fitting.map((text, i) => {
       const option = document.createElement("li");
-      option.id = "completion-" + i;
+      option.id = list.id + "-" + i;
       option.setAttribute("role", "option");
       option.textContent = text;
       option.addEventListener("mousedown", (event) => {
@@ -67,18 +62,17 @@ if (line) {
       });
       return option;
     }));
-    list.hidden = fitting.length === 0;
-    line.setAttribute("aria-expanded", String(!list.hidden));
-    line.removeAttribute("aria-activedescendant");
+    show(fitting.length > 0);
   };
   const take = (text) => {
-    const at = line.selectionStart, from = at - term().length, space = text.endsWith(":") ? "" : " ";
-    line.setRangeText(text + space, from, at, "end");
-    text.endsWith(":") ? offer() : close();
+    const at = input.selectionStart, more = text.endsWith(":");
+    input.setRangeText(more ? text : text + " ", at - begun().length, at, "end");
+    more ? offer() : show(false);
   };
-  line.addEventListener("input", offer);
-  line.addEventListener("blur", close);
-  line.addEventListener("keydown", (event) => {
+  show(false);
+  input.addEventListener("input", offer);
+  input.addEventListener("blur", () => show(false));
+  input.addEventListener("keydown", (event) => {
     if (list.hidden) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
@@ -86,16 +80,33 @@ if (line) {
       list.children[chosen]?.removeAttribute("aria-selected");
       chosen = (chosen + step + list.children.length) % list.children.length;
       list.children[chosen].setAttribute("aria-selected", "true");
-      line.setAttribute("aria-activedescendant", list.children[chosen].id);
+      input.setAttribute("aria-activedescendant", list.children[chosen].id);
     } else if ((event.key === "Enter" || event.key === "Tab") && chosen >= 0) {
       event.preventDefault();
       take(list.children[chosen].textContent);
     } else if (event.key === "Escape") {
       event.preventDefault();
-      close();
+      show(false);
     }
   });
+};
+const offersOf = (input) => input.dataset.offers.split("\n").filter(Boolean);
+
+// In the search line the terms that the page names; else the names of fields, and behind a colon the values beside the list.
+if (line) {
+  const known = new Map(["level", "environment", "message", "error.type", "error.message"].map((name) => [name, new Set()]));
+  for (const level of ["debug", "info", "warn", "error", "fatal"]) known.get("level").add("level:" + level);
+  for (const button of document.querySelectorAll(".tree button[value]:not([value^='-'])")) {
+    const [name] = button.value.split(":", 1);
+    if (!known.has(name)) known.set(name, new Set());
+    if (known.get(name).size < 50) known.get(name).add(button.value);
+  }
+  const ofFields = (typed) => typed.includes(":") ? [...(known.get(typed.split(":", 1)[0]) ?? [])] : [...known.keys()].map((each) => each + ":");
+  complete(line, /(?:^|[\s(])-?([^\s()"]*)$/, line.dataset.offers ? () => offersOf(line) : ofFields);
 }
+
+// In a note, behind an @, the members.
+for (const note of document.querySelectorAll("textarea[data-offers]")) complete(note, /(?:^|[^\w.])(@[^@\n]{0,60})$/, () => offersOf(note));
 
 // The histogram: a drag over several bars chooses their time.
 for (const chart of document.querySelectorAll(".bars")) {

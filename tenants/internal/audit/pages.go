@@ -163,8 +163,8 @@ func readable(event tenants.AuditEvent) (line shownLine, err error) {
 	return line, err
 }
 
-// madeID is an id such as mem_01a22734a4d57d9b90fc47f1c942c60d.
-var madeID = regexp.MustCompile(`^[a-z]{3}_[0-9a-z]{20,}$`)
+// madeID is an id such as mem_01a22734a4d57d9b90fc47f1c942c60d, or a hash.
+var madeID = regexp.MustCompile(`^([a-z]{3}_[0-9a-z]{20,}|[0-9a-f]{64})$`)
 
 // readableTime formats a value that is a time. The CSV has every digit.
 func readableTime(value string) string {

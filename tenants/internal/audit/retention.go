@@ -118,9 +118,9 @@ func (e events) pruneEnded(ctx context.Context, tx pgx.Tx) (removed int64, err e
 }
 
 // listEnded are streams of sessions, invitations, failed sign-ins, reports,
-// and of things that no table shows any more. An operator's token
-// stays while any organization's lines name it: the newest line of a
-// quiet one stays forever, and is checked against the token's name.
+// and of things that no table shows any more. Who acted stays while lines
+// name it, an operator's token while any organization's do: the newest line
+// of a quiet one stays forever, and is checked against that name.
 const listEnded = `
 SELECT e.organization, e.stream FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
  CROSS JOIN LATERAL (SELECT split_part(e.stream, '/', 1) AS noun, split_part(e.stream, '/', 2) AS id) thing
@@ -136,6 +136,7 @@ SELECT e.organization, e.stream FROM audit_anchors a JOIN events e ON e.organiza
 	WHEN 'deletion' THEN NOT EXISTS (SELECT FROM deletions t WHERE t.organization = e.organization AND t.id = thing.id)
 	WHEN 'passkey' THEN NOT EXISTS (SELECT FROM passkeys t WHERE t.organization = e.organization AND t.id = thing.id)
 	ELSE false END
+   AND NOT EXISTS (SELECT FROM audit_events line WHERE line.organization = e.organization AND line.actor = thing.id)
    AND NOT EXISTS (SELECT FROM events earlier WHERE earlier.organization = e.organization AND earlier.stream = e.stream AND earlier.version < e.version)
    AND NOT EXISTS (SELECT FROM events later WHERE later.organization = e.organization AND later.stream = e.stream AND later.position > a.position)
  LIMIT $1`

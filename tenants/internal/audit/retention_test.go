@@ -199,10 +199,58 @@ func TestOperatorsStayWhileLinesNameThem(t *testing.T) {
 	if check, n := checkAudit(t, pool, "org_b"), count(t, pool, ofOperator); check.Lines != 1 || check.Faults != nil || n != 2 {
 		t.Errorf("the quiet organization's audit: %+v; %d events of the token are left", check, n)
 	}
+	decide(tenants.Origin{}, tenants.Installation, "service-token", "tok_next", 1, tenants.ServiceTokenRevoked{ServiceToken: "tok_next", At: noon.AddDate(2, 1, 0)})
 	decide(tenants.Origin{}, "org_b", "project", "prj_y", 1, tenants.ProjectRenamed{Project: "prj_y", Name: "Z", At: noon.AddDate(2, 1, 0)})
 	pruneAudit(t, pool, noon.AddDate(4, 0, 0))
 	if n := count(t, pool, ofOperator); n != 0 {
 		t.Errorf("%d events of the token are left when no line names it", n)
+	}
+}
+
+// A key whose row is gone is named by the newest line of a quiet organization,
+// and one of a deleted project by lines about others: neither is a fault.
+func TestReportsOutliveTheirKeys(t *testing.T) {
+	report := tenants.ChangeReported{Project: "prj_x", Action: "error_rules.set", TargetKind: "project", Target: "prj_x", At: tenantstest.Noon.AddDate(0, 1, 0)}
+	decide := func(t *testing.T, pool *pgxpool.Pool, number string) {
+		t.Helper()
+		by := tenants.Origin{Actor: "key_x", Kind: tenants.APIKeyActor, Address: "192.0.2.7"}
+		testenv.Must(t, projections.NewEvents(pool).Append(t.Context(), unitofwork.Stream("org_a", "report", "prj_x/"+number), 0, by.Metadata(), report))
+	}
+	keys := count // of events of the key
+	const ofKey = `SELECT count(*) FROM events WHERE stream = 'api-key/key_x' AND name <> 'erased'`
+	for name, end := range map[string]func(t *testing.T, pool *pgxpool.Pool){
+		"its row is gone": func(t *testing.T, pool *pgxpool.Pool) {
+			t.Helper()
+			testenv.Must(t, asSystem(t, pool, `DELETE FROM api_keys WHERE id = 'key_x'`))
+			pruneAudit(t, pool, tenantstest.Noon.AddDate(2, 0, 0))
+			if n := keys(t, pool, ofKey); n != 1 {
+				t.Errorf("%d events of the key are left", n)
+			}
+		},
+		"its project is erased": func(t *testing.T, pool *pgxpool.Pool) {
+			t.Helper()
+			err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
+				erased, err := eventstorepg.EraseTx(t.Context(), tx, "org_a", []string{"api-key/key_x"})
+				if err != nil {
+					return err
+				}
+				return audit.Reduce(t.Context(), tx, "org_a", "prj_a", erased)
+			})
+			testenv.Must(t, err)
+			decided(t, pool, 0, tenants.DeletionRequested{Deletable: doomed, At: tenantstest.Noon}, tenants.DeletionBegun{Deletable: doomed, At: tenantstest.Noon})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := openWithProject(t)
+			appendEvents(t, pool, "api-key", "key_x", 0, tenants.APIKeyIssued{APIKey: "key_x", Organization: "org_a", Project: "prj_a", Environment: tenants.Dev,
+				Name: "deploy", Digest: tenants.SecretDigest{Hash: strings.Repeat("f", 64), First: "ab12", Last: "9f3e"}, At: tenantstest.Noon})
+			decide(t, pool, "1")
+			end(t, pool)
+			decide(t, pool, "2") // late
+			if check := checkAudit(t, pool, "org_a"); check.Faults != nil {
+				t.Errorf("%v", check.Faults)
+			}
+		})
 	}
 }
 

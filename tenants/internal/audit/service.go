@@ -104,6 +104,13 @@ func checkLines(ctx context.Context, tx pgx.Tx, trail *trail, check *tenants.Aud
 			return 0, err
 		}
 		for i, line := range lines {
+			forgot, err := trail.forgot(ctx, tx, line.Origin)
+			if err != nil {
+				return 0, err
+			}
+			if of := kept[line.Sequence]; of != nil && forgot {
+				line.ActorName = of.ActorName
+			}
 			check.Next(line.Sequence, kept[line.Sequence], &line)
 			check.Deleted(line.Sequence, events[i])
 		}

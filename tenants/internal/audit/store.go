@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/bus"
@@ -244,6 +245,17 @@ func (t *trail) actorName(ctx context.Context, tx pgx.Tx, origin tenants.Origin,
 		t.actors[origin.Actor] = history
 	}
 	return tenants.ActorName(fold(history, at)), nil
+}
+
+// forgot reports whether the name of an API key was erased with its project:
+// lines about others have it still.
+func (t *trail) forgot(ctx context.Context, tx pgx.Tx, origin tenants.Origin) (erased bool, err error) {
+	if origin.Kind != tenants.APIKeyActor || len(t.actors[origin.Actor]) > 0 {
+		return false, nil
+	}
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM events WHERE organization = $1 AND stream = $2 AND name = $3)`,
+		t.organization, "api-key/"+origin.Actor, eventstorepg.ErasedName).Scan(&erased)
+	return erased, err
 }
 
 // readActor reads the events of an actor. A service token

@@ -68,6 +68,18 @@ func apiKeyRevoked(k tenants.APIKey) outgoingEvent {
 	})
 }
 
+func memberAdded(e tenants.MemberAdded) outgoingEvent {
+	return fact(contract.TypeMemberAdded, e.At, contract.MemberAdded{
+		Organization: e.Organization, Member: e.Member, Name: e.Name, Role: string(e.Role), AddedAt: e.At,
+	})
+}
+
+func memberRoleChanged(organization string, e tenants.MemberRoleChanged) outgoingEvent {
+	return fact(contract.TypeMemberRoleChanged, e.At, contract.MemberRoleChanged{
+		Organization: organization, Member: e.Member, Role: string(e.Role), ChangedAt: e.At,
+	})
+}
+
 func memberRemoved(organization string, e tenants.MemberRemoved) outgoingEvent {
 	return fact(contract.TypeMemberRemoved, e.At, contract.MemberRemoved{Organization: organization, Member: e.Member, RemovedAt: e.At})
 }

@@ -117,6 +117,10 @@ func facts(organization string, event tenants.Event, subject tenants.Subject) []
 		return []outgoingEvent{projectCreated(e)}
 	case tenants.ProjectRenamed:
 		return []outgoingEvent{projectRenamed(*subject.(*tenants.Project), e)}
+	case tenants.MemberAdded:
+		return []outgoingEvent{memberAdded(e)}
+	case tenants.MemberRoleChanged:
+		return []outgoingEvent{memberRoleChanged(organization, e)}
 	case tenants.MemberRemoved:
 		return []outgoingEvent{memberRemoved(organization, e)}
 	case tenants.DeletionRequested:

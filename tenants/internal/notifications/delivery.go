@@ -203,7 +203,7 @@ func (f Facts) queue(batch *pgx.Batch, fact tenants.Fact) error {
 	batch.Queue(addFact, fact.Organization, fact.ID, fact.Project, fact.Name, string(body), now, fact.Published, failureOff, append([]string{}, fact.Webhooks...))
 	if f.Mail && mailTextOf(fact.Name) != nil && now.Sub(fact.Published) < mailedWithin {
 		batch.Queue(addMails, fact.Organization, fact.ID, fact.Project, fact.Name, string(body), now, mailKindOf(fact.Name),
-			fact.MailTo.Roles, fact.MailTo.Members)
+			fact.MailTo.Roles, fact.MailTo.Members, mailsAnHour(fact.Name))
 	}
 	return nil
 }

@@ -62,8 +62,18 @@ SELECT m.organization, 'msg_' || left(encode(sha256(convert_to($2 || E'\n' || m.
   FROM members m WHERE m.organization = $1 AND m.removed_at IS NULL AND $7 <> ALL (m.without_mails)
    AND (m.role = ANY ($8::text[]) OR m.id = ANY ($9::text[]) AND m.role <> 'billing')
    AND ` + fmt.Sprintf(visible, "m", "$3::text") + `
+   AND ($10 = 0 OR $10 > (SELECT count(*) FROM deliveries d WHERE d.organization = $1 AND d.webhook = '' AND d.member = m.id AND d.type = $4
+                             AND d.created_at > $6::timestamptz - interval '1 hour'))
  ORDER BY m.created_at, m.id LIMIT 100
 ON CONFLICT (organization, id) DO NOTHING`
+
+// mailsAnHour is how many mails of a type a member gets in an hour; 0: any number.
+func mailsAnHour(deliveryType string) int {
+	if deliveryType == "error_group.mentioned" {
+		return 20
+	}
+	return 0
+}
 
 // A Mailer writes and sends mail.
 type Mailer struct {
@@ -217,7 +227,7 @@ func mailOff(ctx context.Context, tx pgx.Tx, after outcome) error {
 		return err
 	}
 	_, err = tx.Exec(ctx, addMails, after.Organization, "off "+after.ID+" "+after.at.String(), "", typeOff, string(body), after.at, mailKindOf(typeOff),
-		accountable, nil)
+		accountable, nil, mailsAnHour(typeOff))
 	return err
 }
 

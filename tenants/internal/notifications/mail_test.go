@@ -157,6 +157,42 @@ func TestMailOfAnErrorAlert(t *testing.T) {
 	}
 }
 
+// Who is mentioned in a note gets mail, a bounded number in an hour, also
+// where all of them come again.
+func TestMailOfAMention(t *testing.T) {
+	to, office := newReceiver(t, 200), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	added := tenants.MemberAdded{Member: "mem_dev", Organization: "org_a", Email: "dev@example.com", Name: "Dev", Role: tenants.Developer, PasswordHash: "x", At: r.clock()}
+	testenv.Must(t, r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_dev"}, 0, nil, added))
+	var facts []bus.Record
+	for i := range 25 {
+		facts = append(facts, r.record(t, fmt.Sprintf("grp_1/%d", i), contract.TypeErrorGroupMentioned, "org_a", contract.ErrorGroupMentioned{
+			ErrorGroup: contract.ErrorGroup{Organization: "org_a", Group: "grp_1", Title: "PaymentFailed: no card"}, Note: "@Dev, is this <yours>?", Actor: "mem_2", ActorName: "Ada", Members: []string{"mem_dev"},
+			Addressed: contract.Addressed{MailTo: &contract.MailTo{Members: []string{"mem_dev", "mem_bill"}}, Path: "/console/errors/grp_1"},
+		}))
+	}
+	for range 2 {
+		r.consume(t, facts...)
+	}
+	r.run(t)
+	var mails []string
+	testenv.Eventually(t, func() error {
+		if mails = office.Taken(); len(mails) < 20 {
+			return fmt.Errorf("%d mails", len(mails))
+		}
+		return nil
+	})
+	if len(mails) != 20 || strings.Contains(strings.Join(mails, ""), "bill@example.com") {
+		t.Fatalf("%d mails: %q", len(mails), mails)
+	}
+	for _, part := range []string{"Subject: Ada mentions you: PaymentFailed: no card", "@Dev, is this <yours>?", "@Dev, is this &lt;yours&gt;?", "https://weir.example/console/errors/grp_1"} {
+		if !strings.Contains(strings.NewReplacer("=\r\n", "", "\r\n", " ").Replace(mails[0]), part) {
+			t.Errorf("it lacks %q:\n%s", part, mails[0])
+		}
+	}
+}
+
 // Mail about a budget names its project.
 func TestMailOfABudget(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
@@ -302,7 +338,7 @@ func TestNoMail(t *testing.T) {
 	bill := r.billed(t, office, "bill@example.com")
 	old := r.exhausted(t, "evt_1", "org_a")
 	r.pass(24 * time.Hour)
-	r.consume(t, old, r.record(t, "evt_2", contract.TypeErrorGroupCreated, "org_a", contract.ErrorGroupCreated{Organization: "org_a", Project: "prj_a"}))
+	r.consume(t, old, r.record(t, "evt_2", contract.TypeErrorGroupCreated, "org_a", contract.ErrorGroupCreated{ErrorGroup: contract.ErrorGroup{Organization: "org_a", Project: "prj_a"}}))
 	if states := bill.mails(t); len(states) != 0 {
 		t.Errorf("the mails are %q", states)
 	}
@@ -352,7 +388,7 @@ func TestFactsForOneWebhook(t *testing.T) {
 	of("org_a", others.URL) // not named
 	r.run(t)
 	r.consume(t, r.record(t, "grp_1/3", contract.TypeErrorGroupRegressed, "org_a", contract.ErrorGroupChanged{
-		Organization: "org_a", Group: "grp_1", Status: "unresolved", Links: []string{"https://tracker.example/1"},
+		ErrorGroup: contract.ErrorGroup{Organization: "org_a", Group: "grp_1"}, Status: "unresolved", Links: []string{"https://tracker.example/1"},
 		Addressed: contract.Addressed{Webhooks: []string{named, foreign, "whk_gone"}, Path: "/console/errors/grp_1"},
 	}))
 	body := string(to.await(t, 1)[0].body)

@@ -332,7 +332,7 @@ func TestWhatIsNotSent(t *testing.T) {
 		t.Errorf("of another organization than its header says: %v", err)
 	}
 	r.asSystem(t, `UPDATE projects SET deletion = 'deleting' WHERE id = 'prj_a'`)
-	r.consume(t, before, r.record(t, "evt_2", contract.TypeErrorGroupCreated, "org_a", contract.ErrorGroupCreated{Organization: "org_a", Project: "prj_a"}))
+	r.consume(t, before, r.record(t, "evt_2", contract.TypeErrorGroupCreated, "org_a", contract.ErrorGroupCreated{ErrorGroup: contract.ErrorGroup{Organization: "org_a", Project: "prj_a"}}))
 	if found := r.sent(t, hook); len(found) != 0 {
 		t.Errorf("there are %+v", found)
 	}

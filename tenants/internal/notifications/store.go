@@ -194,7 +194,7 @@ SELECT ` + deliveryColumns + `, coalesce(w.url, ''), coalesce(w.key, ''), coales
        coalesce(w.previous_generation, 0), w.previous_ends, coalesce(m.email, ''), coalesce(m.name, ''), o.name, m.without_mails
   FROM taken d JOIN organizations o ON o.organization = d.organization LEFT JOIN webhooks w ON w.organization = d.organization AND w.id = d.webhook
   LEFT JOIN members m ON m.organization = d.organization AND m.id = d.member AND m.removed_at IS NULL
-       AND (m.role IN ('owner', 'billing') OR d.type LIKE 'search_alert.%' OR d.type LIKE 'error_alert.%')`
+       AND (m.role IN ('owner', 'billing') OR d.type LIKE 'search_alert.%' OR d.type LIKE 'error_alert.%' OR d.type = 'error_group.mentioned')`
 
 func scanDue(row pgx.CollectableRow) (d due, err error) {
 	var attempted, previousEnds *time.Time

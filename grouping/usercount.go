@@ -12,20 +12,20 @@ import (
 // more, a random half, quarter and so on is kept: the standard error is then at most 6.3 %.
 const MaxCrowd = 512
 
-// A Crowd estimates how many users the errors of a group have affected of
+// A UserCount estimates how many users the errors of a group have affected of
 // late, in at most 3 KB: of each user who is kept there are half of a hash,
 // the age in spans, and how many others the user stands for.
-type Crowd struct {
-	Users  []byte `json:"users,omitempty"` // crowdUser each, sorted by hash
+type UserCount struct {
+	Users  []byte `json:"users,omitempty"` // countedUser each, sorted by hash
 	Newest int64  `json:"newest,omitempty"`
 	Level  int    `json:"level,omitempty"` // a user is kept whose hash ends in so many zeros
 	Told   bool   `json:"told,omitempty"`
 }
 
 // IsZero is for nobody.
-func (c Crowd) IsZero() bool { return len(c.Users) == 0 && !c.Told }
+func (c UserCount) IsZero() bool { return len(c.Users) == 0 && !c.Told }
 
-type crowdUser struct {
+type countedUser struct {
 	hash  uint32
 	age   uint8 // spans before the newest
 	level uint8 // the user stands for 1<<level
@@ -39,15 +39,15 @@ const (
 	sparseCrowd = 4
 )
 
-func (c *Crowd) read() []crowdUser {
-	users := make([]crowdUser, 0, MaxCrowd+1)
+func (c *UserCount) read() []countedUser {
+	users := make([]countedUser, 0, MaxCrowd+1)
 	for b := c.Users; len(b) >= crowdBytes; b = b[crowdBytes:] {
-		users = append(users, crowdUser{binary.BigEndian.Uint32(b), b[4], b[5]})
+		users = append(users, countedUser{binary.BigEndian.Uint32(b), b[4], b[5]})
 	}
 	return users
 }
 
-func (c *Crowd) write(users []crowdUser) {
+func (c *UserCount) write(users []countedUser) {
 	c.Users = make([]byte, 0, len(users)*crowdBytes)
 	for _, u := range users {
 		c.Users = append(binary.BigEndian.AppendUint32(c.Users, u.hash), u.age, u.level)
@@ -56,7 +56,7 @@ func (c *Crowd) write(users []crowdUser) {
 
 // add adds users who were affected at an instant, and reports whether they
 // are enough for the first time since they were fewer.
-func (c *Crowd) add(at time.Time, hashes []uint64, enough int64, per time.Duration) (tells bool) {
+func (c *UserCount) add(at time.Time, hashes []uint64, enough int64, per time.Duration) (tells bool) {
 	users := c.moveTo(spanOf(at.UnixMicro(), per), c.read())
 	if sizeOf(users) < enough {
 		c.Told = false
@@ -64,7 +64,7 @@ func (c *Crowd) add(at time.Time, hashes []uint64, enough int64, per time.Durati
 	age := c.Newest - spanOf(at.UnixMicro(), per)
 	for _, hash := range hashes {
 		if age < spansPer {
-			users = c.keep(users, crowdUser{uint32(hash), uint8(age), uint8(c.Level)}) //nolint:gosec // half of it; both are small
+			users = c.keep(users, countedUser{uint32(hash), uint8(age), uint8(c.Level)}) //nolint:gosec // half of it; both are small
 		}
 	}
 	tells = !c.Told && sizeOf(users) >= enough
@@ -74,7 +74,7 @@ func (c *Crowd) add(at time.Time, hashes []uint64, enough int64, per time.Durati
 }
 
 // moveTo ages users, and forgets those who are too old.
-func (c *Crowd) moveTo(span int64, users []crowdUser) []crowdUser {
+func (c *UserCount) moveTo(span int64, users []countedUser) []countedUser {
 	if len(users) == 0 {
 		c.Newest, c.Level = span, 0
 		return users
@@ -95,11 +95,11 @@ func (c *Crowd) moveTo(span int64, users []crowdUser) []crowdUser {
 
 // keep keeps a user, with the newest age. Where there are too many, half of
 // them stand for all.
-func (c *Crowd) keep(users []crowdUser, u crowdUser) []crowdUser {
+func (c *UserCount) keep(users []countedUser, u countedUser) []countedUser {
 	if bits.TrailingZeros32(u.hash) < c.Level {
 		return users
 	}
-	i, known := slices.BinarySearchFunc(users, u, func(a, b crowdUser) int { return cmp.Compare(a.hash, b.hash) })
+	i, known := slices.BinarySearchFunc(users, u, func(a, b countedUser) int { return cmp.Compare(a.hash, b.hash) })
 	if known {
 		users[i].age, users[i].level = min(users[i].age, u.age), u.level
 		return users
@@ -107,7 +107,7 @@ func (c *Crowd) keep(users []crowdUser, u crowdUser) []crowdUser {
 	users = slices.Insert(users, i, u)
 	for len(users) > MaxCrowd && c.Level < maxCrowdLevel {
 		c.Level++
-		users = slices.DeleteFunc(users, func(u crowdUser) bool { return bits.TrailingZeros32(u.hash) < c.Level })
+		users = slices.DeleteFunc(users, func(u countedUser) bool { return bits.TrailingZeros32(u.hash) < c.Level })
 		for i := range users {
 			users[i].level = max(users[i].level, uint8(c.Level)) //nolint:gosec // at most maxCrowdLevel
 		}
@@ -116,7 +116,7 @@ func (c *Crowd) keep(users []crowdUser, u crowdUser) []crowdUser {
 }
 
 // sizeOf is how many users those stand for.
-func sizeOf(users []crowdUser) (n int64) {
+func sizeOf(users []countedUser) (n int64) {
 	for _, u := range users {
 		n += 1 << u.level
 	}

@@ -44,15 +44,15 @@ func saveJoins(ctx context.Context, tx pgx.Tx, of Project, joins map[string]*joi
 	return nil
 }
 
-// A Join is two groups that a source map shows to be one.
-type Join struct {
+// A MapMerge is two groups that a source map shows to be one.
+type MapMerge struct {
 	Organization, Release string
 	Groups                [2]string // as it was printed, and as it was written
 }
 
-// TakeJoin takes the next two groups to merge. It returns false if there are
+// TakeMapMerge takes the next two groups to merge. It returns false if there are
 // none, or others are at work on them. tx must act as the system.
-func TakeJoin(ctx context.Context, tx pgx.Tx) (taken Join, found bool, err error) {
+func TakeMapMerge(ctx context.Context, tx pgx.Tx) (taken MapMerge, found bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT j.organization, j.release, j.error_group, h.error_group
 		FROM source_map_joins j JOIN group_hashes h USING (organization, project, version, hash)
 		WHERE NOT j.joined AND h.error_group <> j.error_group LIMIT 1 FOR UPDATE OF j SKIP LOCKED`).
@@ -68,6 +68,6 @@ func TakeJoin(ctx context.Context, tx pgx.Tx) (taken Join, found bool, err error
 }
 
 // Families are those of the two groups, locked: one if they are merged already.
-func (j Join) Families(ctx context.Context, tx pgx.Tx) ([]*Family, error) {
+func (j MapMerge) Families(ctx context.Context, tx pgx.Tx) ([]*Family, error) {
 	return LockFamilies(ctx, tx, pg.Organization(j.Organization), slices.Clone(j.Groups[:]))
 }

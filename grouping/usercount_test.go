@@ -80,8 +80,8 @@ func TestCrowdsAreExactOrNearlySo(t *testing.T) {
 				if rule.Reach(time.Time{}, []grouping.Seen{{Arrived: []grouping.Arrival{affected(came*900/n, users...)}}}, &burst).Any() {
 					told = came
 				}
-				if len(burst.Crowd.Users) > 6*grouping.MaxCrowd {
-					t.Fatalf("%d bytes", len(burst.Crowd.Users))
+				if len(burst.UserCount.Users) > 6*grouping.MaxCrowd {
+					t.Fatalf("%d bytes", len(burst.UserCount.Users))
 				}
 			}
 			if n <= grouping.MaxCrowd && told != n {
