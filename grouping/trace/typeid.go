@@ -57,7 +57,7 @@ func nextID(s string, i int) (start, end, next int) {
 var (
 	notAlnum              = ^(smallLetters | marksOf("A0")) // what is between the parts of a type
 	smallLetters, letters = marksOf("abcdefghijklmnopqrstuvwxyz"), smallLetters | marksOf("A\xff")
-	dots                  = marksOf(".")
+	dots, plainType       = marksOf("."), smallLetters | marksOf("A.")
 )
 
 // isNumberID distinguishes counters from codes. before is the byte before the number, label the word before that.
@@ -142,6 +142,8 @@ func hasLetter(s string) bool { return letters.occursIn(s) }
 // occurrences, and without what not all senders of the language name.
 func (l Language) AppendType(dst []byte, typ string) []byte {
 	switch {
+	case l == Java && len(typ) <= maxLine && marksOf(typ)&^plainType == 0: // as most are
+		return append(dst, typ...)
 	case l == Python: // loggers name the module, tracebacks of it may not
 		typ = dots.afterLast(typ)
 	case l == Go && goPlainErrors[typ]: // it only has a message
