@@ -135,7 +135,7 @@ var (
 	rustRuntime    = runtime{language: Rust, folders: strings.Fields("/rustc/ /.cargo/ /cargo/registry/"), inApp: rustInApp, identity: rustIdentity}
 	dartRuntime    = runtime{language: Dart, inApp: dartInApp, identity: dartIdentity, named: dartSpan}
 	nativeRuntime  = runtime{language: Native, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity}
-	reportRuntime  = runtime{language: Unknown, inApp: unknownInApp, own: unknownOwn, identity: unknownIdentity}
+	reportRuntime  = runtime{language: Unknown, inApp: unknownInApp, identity: unknownIdentity}
 	placedRuntime  = runtime{language: Unknown, inApp: unknownInApp, identity: unknownIdentity}
 )
 
