@@ -156,7 +156,7 @@ var syntaxes = [...]syntax{
 		signs: []sign{{needs: "()", first: "abcdefghijklmnopqrstuvwxyz場"}, {needs: "(:line 1)"}},
 		clean: asIs, mark: dotnetMark},
 	{runtime: &rubyRuntime, forms: rubyForms, marks: rubyMarks, mark: rubyMark, opens: rubyOpens},
-	{runtime: &rubyRuntime, forms: rubyForms, bare: rubyTerminalLine, marks: rubyMarks, mark: rubyMark, opens: rubyTerminalOpens, layout: crashLast},
+	{runtime: &rubyRuntime, forms: terminalForms, marks: rubyMarks, mark: rubyMark, opens: rubyTerminalOpens, layout: crashLast},
 	{runtime: &phpRuntime, forms: phpForms, mark: phpMark, places: phpPlaces},
 	{runtime: &phpRuntime, forms: xdebugForms, mark: phpMark, layout: crashLast},
 	{runtime: &laravelRuntime, forms: collisionForms, mark: collisionMark, layout: placeFirst},
