@@ -206,7 +206,7 @@ func appendScriptFile(dst []byte, path string, remote bool) []byte {
 		return dst // Chrome's names of scripts within a page, and of those without a name
 	case remote:
 		return append(appendFileName(dst, withoutBuildHash(name[:dot])), name[dot:]...)
-	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isMixed(name[dot-chunkHash:dot], "_-"):
+	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isBuildHash(name[dot-chunkHash:dot]):
 		return append(appendFileName(dst, name[:dot-chunkHash-1]), name[dot:]...)
 	}
 	return appendFileName(dst, path)

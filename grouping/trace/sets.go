@@ -46,18 +46,14 @@ func (p *prefixes) cut(name string) (rest string, ok bool) {
 		return "", false
 	}
 	some := p[name[0]]
-	after, end := 0, len(some) // of the last that is not behind name
-	for after < end {
-		if middle := (after + end) / 2; some[middle] <= name {
-			after = middle + 1
-		} else {
-			end = middle
-		}
-	}
-	if after == 0 {
+	i, equal := slices.BinarySearch(some, name)
+	switch {
+	case equal:
+		return "", true
+	case i == 0:
 		return name, false
 	}
-	return strings.CutPrefix(name, some[after-1])
+	return strings.CutPrefix(name, some[i-1])
 }
 
 // marks is a set of kinds of bytes. Each punctuation mark, each small letter, the blank and the tab are one; digits are
