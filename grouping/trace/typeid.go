@@ -18,17 +18,26 @@ const (
 	curve          = "25519" // in names of cryptography
 )
 
-// appendWithoutIDs appends a type with "*" for each id in it, and tells whether there is one.
-func appendWithoutIDs(dst []byte, typ string) (plain []byte, found bool) {
-	coded := !hasLetter(typ) // "23505" is a code
+// appendWithoutIDs appends a type with "*" for each id in it, and without addresses and counters.
+func appendWithoutIDs(dst []byte, typ string) []byte {
+	plain, coded := 0, !hasLetter(typ) // "23505" is a code
 	for i := 0; i < len(typ) && !coded; {
 		start, end, next := nextID(typ, i)
-		if dst = append(dst, typ[i:start]...); start < end {
-			dst, found = append(dst, '*'), true
+		if start < end {
+			dst = append(appendWithoutAddresses(dst, typ[plain:start]), '*')
+			plain = end
 		}
-		dst, i = append(dst, typ[end:next]...), next
+		i = next
 	}
-	return dst, found
+	return appendWithoutAddresses(dst, typ[plain:])
+}
+
+// appendWithoutAddresses makes "Foo$" of "Foo$1", and "#<Class:>" of "#<Class:0x00007f>".
+func appendWithoutAddresses(dst []byte, s string) []byte {
+	for before, rest, found := strings.Cut(s, "0x"); found; before, rest, found = strings.Cut(s, "0x") {
+		dst, s = appendUncounted(dst, before), strings.TrimLeft(rest, "0123456789abcdefABCDEF")
+	}
+	return appendUncounted(dst, s)
 }
 
 // nextID examines the UUID, the part or the separator at i. It returns its end, and the id in it, if start < end.
@@ -43,7 +52,7 @@ func nextID(s string, i int) (start, end, next int) {
 		before = s[i-1]
 	}
 	switch number := allDigits(part); {
-	case strings.Contains(part, "0x"), number && isJavaCounted(s[:i]): // addresses and counters go in any version
+	case strings.Contains(part, "0x"), number && isJavaCounted(s[:i]): // an address, a counter
 		return next, next, next
 	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(i-1, 0)])), !number && isRandom(part, before):
 		return i, next, next
@@ -155,14 +164,5 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 	if !hasDigit(typ) {
 		return append(dst, typ...)
 	}
-	var plain [maxLine]byte
-	if without, found := appendWithoutIDs(plain[:0], typ); found {
-		typ = string(without)
-	}
-	for numbered := true; numbered; typ = strings.TrimLeft(typ, "0123456789abcdefABCDEF") { // "Foo$1", "#<Class:0x00007f>"
-		var before string
-		before, typ, numbered = strings.Cut(typ, "0x")
-		dst = appendUncounted(dst, before)
-	}
-	return dst
+	return appendWithoutIDs(dst, typ)
 }
