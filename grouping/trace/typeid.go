@@ -7,13 +7,11 @@ import "strings"
 // "SHA256Error", "E11000", "ORA-00942", "HTTP404".
 
 const (
-	minHexID       = 6  // characters of a part that is hexadecimal
-	minTaggedHexID = 4  // after "#" or "@", which announce an id
-	minPlainHexID  = 8  // of letters followed by a number: "E11000" is a code
-	minRandomID    = 12 // of a part where letters and digits alternate
-	minTurns       = 4  // changes from digit to letter in such a part
-	minNumberID    = 4  // digits of a number that stands alone: three are a status
-	minInnerNumber = 5  // digits of a number within a word
+	minHexID       = 6 // characters of a part that is hexadecimal
+	minTaggedHexID = 4 // after "#" or "@", which announce an id
+	minPlainHexID  = 8 // of letters followed by a number: "E11000" is a code
+	minNumberID    = 4 // digits of a number that stands alone: three are a status
+	minInnerNumber = 5 // digits of a number within a word
 	uuidLength     = 36
 	curve          = "25519" // in names of cryptography
 )
@@ -54,7 +52,7 @@ func nextID(s string, i int) (start, end, next int) {
 	switch number := allDigits(part); {
 	case strings.Contains(part, "0x"), number && isJavaCounted(s[:i]): // an address, a counter
 		return next, next, next
-	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(i-1, 0)])), !number && isRandom(part, before):
+	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(i-1, 0)])), !number && isHexID(part, before):
 		return i, next, next
 	case number:
 		return next, next, next
@@ -80,17 +78,13 @@ func isNumberID(digits string, before byte, label string) bool {
 	return (len(digits) >= minNumberID || before == '[') && !isUpperWord(label) // "ORA-00942", "ERR_1001"
 }
 
-func isRandom(part string, before byte) bool {
-	return isHexID(part, before) || len(part) >= minRandomID && turns(part) >= minTurns
-}
-
 func isHexID(part string, before byte) bool {
 	least := minHexID
 	if before == '#' || before == '@' {
 		least = minTaggedHexID
 	}
 	lower := hasLower(part)
-	return isHexWord(part, least) && !(lower && hasUpper(part)) && (turns(part) > 0 || lower && len(part) >= minPlainHexID)
+	return isHexWord(part, least) && !(lower && hasUpper(part)) && (!allDigits(letters.trimLeft(part)) || lower && len(part) >= minPlainHexID)
 }
 
 // numberInWord finds an id within a word: "Job12345Failed", "Error8f3a9c".
@@ -128,16 +122,6 @@ func isUUID(s string, i int) bool {
 
 // isUpperWord reports whether s has only upper-case letters.
 func isUpperWord(s string) bool { return marksOf(s) == kinds['A'] }
-
-// turns counts the letters that follow a digit.
-func turns(s string) (n int) {
-	for i := 1; i < len(s); i++ {
-		if isAlpha(s[i]) && isDigit(s[i-1]) {
-			n++
-		}
-	}
-	return n
-}
 
 func isAlnum(c byte) bool { return isAlpha(c) || isDigit(c) }
 

@@ -27,7 +27,7 @@ func TestOrdinaryTypesKeepTheirNames(t *testing.T) {
 // is taken out of its type.
 func TestTypesLoseIDs(t *testing.T) {
 	for want, types := range map[string][]string{
-		"Error_*":               {"Error_8f3a9c", "Error_1234", "Error_00c4f1aa93", "Error_550e8400-e29b-41d4-a716-446655440000", "Error_550E8400_E29B_41D4_A716_446655440000", "Error_d41d8cd98f00b204e9800998ecf8427e", "Error_01HZX3K9M2Q8R7T5V4W6Y1Z0AB", "Error_1732240000123"},
+		"Error_*":               {"Error_8f3a9c", "Error_1234", "Error_00c4f1aa93", "Error_550e8400-e29b-41d4-a716-446655440000", "Error_550E8400_E29B_41D4_A716_446655440000", "Error_d41d8cd98f00b204e9800998ecf8427e", "Error_1732240000123"},
 		"Timeout<*>":            {"Timeout<1234>", "Timeout<7>", "Timeout<8f3a9c>"},
 		"TypeError#*":           {"TypeError#42", "TypeError#1a2b", "TypeError#8F3A9C"},
 		"Foo@*":                 {"Foo@1a2b3c4d", "Foo@1a2b", "Foo@12345"},
