@@ -98,6 +98,7 @@ func cutAsync(name string) (called string, async bool) {
 var javascriptMarks = []markForm{
 	{errorEnd, formOf("The above error occurred in $_")}, // by React; components follow
 	{cause, formOf("[cause]: $error")}, {cause, formOf("Caused by: $error")}, {cause, formOf("caused by: $error")},
+	{header, formOf("$type^~Error [$_^]: $msg")}, {header, formOf("$type^ [$_~Error]: $msg")}, // by Node, with a code or a class
 }
 
 func javascriptMark(l line) mark { return classHeader(withoutIntro(l.string)) }
