@@ -236,12 +236,13 @@ func (g *Grouper) appendTrace(key []byte) []byte {
 		}
 		var last []byte
 		for i := s.First; i < s.End; i++ {
-			name := t.Identity(i)
-			if own && !t.Frames()[i].InApp || len(name) == 0 || bytes.Equal(name, last) || s.IsMiddle(i) {
+			if own && !t.Frames()[i].InApp || s.IsMiddle(i) {
 				continue
 			}
-			key = append(append(key, name...), keyEnd)
-			last = name
+			if name := t.Identity(i); len(name) > 0 && !bytes.Equal(name, last) {
+				key = append(append(key, name...), keyEnd)
+				last = name
+			}
 		}
 	}
 	return key

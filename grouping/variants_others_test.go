@@ -338,3 +338,23 @@ func TestTraceInMessage(t *testing.T) {
 		}
 	}
 }
+
+// Dart prints most errors without their type. Twelve of
+// them, thrown at one place, are twelve groups.
+func TestDartErrorsAreApart(t *testing.T) {
+	groups := map[Hash]string{}
+	var g Grouper
+	for _, printed := range []string{
+		"Bad state: No element", "NoSuchMethodError: The getter 'price' was called on null.", "RangeError (index): Invalid value: Not in inclusive range 0..2: 5",
+		"type 'Null' is not a subtype of type 'String' in type cast", "FormatException: Unexpected character (at character 1)",
+		"Invalid argument(s): no such cart", "Unsupported operation: Cannot add to an unmodifiable list", "Concurrent modification during iteration: Instance of 'List'.",
+		"TimeoutException after 0:00:05.000000: Future not completed", "PlatformException(io, no route, null, null)", "Instance of 'CartClosed'", "Exception: no such cart",
+	} {
+		e := Error{StackTrace: []string{"Unhandled exception:", printed, "#0      Cart.total (package:shop/cart.dart:12:5)", "#1      main (file:///app/bin/main.dart:5:3)"}}
+		hash := g.Fingerprint(e).Deciding().Hash
+		if other := groups[hash]; other != "" {
+			t.Errorf("%q joins %q", printed, other)
+		}
+		groups[hash] = printed
+	}
+}

@@ -174,7 +174,7 @@ func (w *workshop) write(s setup) (path string, err error) {
 	return path, cmp.Or(err, file.Close())
 }
 
-const longest = time.Minute // of a build or a run
+const longest = 5 * time.Minute // of a build or a run, also where all of the machine is busy
 
 func (w *workshop) execute(command, env []string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), longest)

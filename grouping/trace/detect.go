@@ -109,13 +109,6 @@ func (s *scores) add(l line) {
 			return
 		}
 	}
-	if s.best > 0 && s.second == 0 { // nobody will catch up
-		if syntaxes[s.leader].frame(l, &s.call) {
-			s.count(s.leader)
-			return
-		}
-		done |= 1 << s.leader
-	}
 	last, ending := kinds[bare[len(bare)-1]], 0
 	for endings[ending]&last == 0 {
 		ending++

@@ -3,7 +3,7 @@ package trace
 import "strings"
 
 // appendFileName appends the last element of a path or URL without build numbers and hashes: "main.chunk.js" of
-// "https://cdn/x/main.3f2a1b9c.chunk.js", "index.js" of "index-DkYxQw9z.js".
+// "https://cdn/x/main.3f2a1b9c.chunk.js".
 func appendFileName(dst []byte, path string) []byte {
 	name := baseName(path)
 	start := len(dst)
@@ -12,8 +12,8 @@ func appendFileName(dst []byte, path string) []byte {
 		for end < len(name) && !nameBreaks.has(name[end]) {
 			end++
 		}
-		part := name[begin:end] // unless it is a hash of a bundler, a build number or part of a version
-		if !allDigits(part) && !isVersion(part) && !isHexWord(part, minHexID) && !(len(part) >= minPlainHexID && len(part) <= 32 && isMixed(part, "")) {
+		part := name[begin:end] // unless it is a hash, a build number or part of a version
+		if !allDigits(part) && !isVersion(part) && !isHexWord(part, minHexID) {
 			if len(dst) > start {
 				dst = append(dst, name[begin-1])
 			}
@@ -28,27 +28,6 @@ var nameBreaks, buildBreaks = marksOf(".-~"), marksOf(".-~_")
 
 // isVersion recognizes "v2".
 func isVersion(s string) bool { return len(s) > 1 && s[0] == 'v' && allDigits(s[1:]) }
-
-// isMixed reports whether letters and digits, beside what joins them, look random: digits between letters, capitals and
-// digits alone, or case that changes often.
-func isMixed(s, joins string) bool {
-	digits, upper, rises, inner := 0, 0, 0, false
-	for i := range len(s) {
-		switch c := s[i]; {
-		case isDigit(c):
-			digits++
-		case isUpper(c):
-			upper++
-			if i > 0 && isLower(s[i-1]) {
-				rises++
-			}
-		case !isLower(c) && strings.IndexByte(joins, c) < 0:
-			return false
-		}
-		inner = inner || digits > 0 && isAlpha(s[i])
-	}
-	return inner || upper+digits == len(s) && (digits > 0 || len(s) == chunkHash) || len(s) == chunkHash && (rises >= 2 || rises*digits > 0 && joins != "")
-}
 
 // Location names a frame by function and file.
 func Location(f *Frame) string {

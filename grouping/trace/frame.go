@@ -12,7 +12,6 @@ type Frame struct {
 	Library  Reason // why it is a library's; "" for own code
 
 	Printed *Printed // of a call of a built script, see Trace.Read
-	placed  int8     // of a line of a report, see isPlaced
 }
 
 // Reason is why a frame does not count as the sender's own code. Reasons are stored and shown, so they are never

@@ -31,10 +31,13 @@ func javaFrame(l line, f *Frame) bool {
 		return false
 	}
 	class := name[:dot]
-	if _, inner, ok := cutLast(class, "/"); ok && strings.IndexByte(inner, '.') >= 0 { // "app//a.B", "java.base@17/a.B", but "a/b/C"
-		class = inner
+	if l.has.has('/') {
+		if inner := afterSlash.afterLast(class); strings.IndexByte(inner, '.') >= 0 { // "app//a.B", "java.base@17/a.B", but "a/b/C"
+			class = inner
+		}
 	}
-	*f = Frame{Module: class, Function: name[dot+1:], File: file, Line: n}
+	*f = Frame{}
+	f.Module, f.Function, f.File, f.Line = class, name[dot+1:], file, n
 	return true
 }
 
@@ -51,7 +54,7 @@ func withoutTool(line string) string {
 }
 
 var (
-	toolMarks = marksOf("[>|")
+	toolMarks, afterSlash = marksOf("[>|"), marksOf("/")
 	// nowhere is what Java prints without a file.
 	nowhere = map[string]bool{"Native Method": true, "Unknown Source": true, "SourceFile": true, "<generated>": true, "NO_SOURCE_FILE": true}
 	// The extensions of files that run in a JVM, and those that mostly run elsewhere.
@@ -63,15 +66,13 @@ var (
 // call, only the file tells that it is one.
 func javaPlace(file string, numbered, at bool) bool {
 	switch {
-	case strings.IndexByte(file, '/') >= 0 && strings.Contains(file, "://"):
-		return false
 	case numbered && at:
-		return file != "" && file[0] != '<'
+		return file != "" && file[0] != '<' && !strings.Contains(file, "://")
 	case !numbered && nowhere[file]:
 		return true
 	}
 	dot := strings.LastIndexByte(file, '.')
-	return dot > 0 && strings.IndexByte(file, ' ') < 0 && (javaExtensions[file[dot+1:]] || at && scriptExtensions[file[dot+1:]])
+	return dot > 0 && strings.IndexByte(file, ' ') < 0 && !strings.Contains(file, "://") && (javaExtensions[file[dot+1:]] || at && scriptExtensions[file[dot+1:]])
 }
 
 func javaLine(line string) string { return withoutStackHash(withoutTool(line)) }
@@ -148,8 +149,10 @@ func javaIdentity(dst []byte, f *Frame) []byte {
 		}
 	}
 	dst = append(dst, '.')
-	if last := strings.LastIndexByte(called, '$'); last > len("lambda$") && strings.HasPrefix(called, "lambda$") {
-		called = called[:last] // the method around it
+	if name.has('$') && strings.HasPrefix(called, "lambda$") {
+		if last := strings.LastIndexByte(called, '$'); last > len("lambda$") {
+			called = called[:last] // the method around it
+		}
 	}
 	if name.has('0') {
 		return appendUncounted(dst, called)
@@ -186,8 +189,8 @@ func isContainerClass(class string) bool {
 
 // withoutGenerated cuts off what a class generator appends: "Foo" of "Foo$$EnhancerBySpringCGLIB$$1a2b".
 func withoutGenerated(class string) string {
-	for i := strings.IndexByte(class, '$'); i >= 0 && i < len(class); i++ {
-		if class[i] == '$' && i > 0 && beginsWithAny(class[i:], generatedParts...) {
+	for i := cutAt(class, min(1, len(class)), '$'); i < len(class); i = cutAt(class, i+1, '$') {
+		if beginsWithAny(class[i:], generatedParts...) {
 			return class[:i]
 		}
 	}

@@ -98,6 +98,7 @@ func cutAsync(name string) (called string, async bool) {
 var javascriptMarks = []markForm{
 	{errorEnd, formOf("The above error occurred in $_")}, // by React; components follow
 	{cause, formOf("[cause]: $error")}, {cause, formOf("Caused by: $error")}, {cause, formOf("caused by: $error")},
+	{header, formOf("$type^~Error [$_^]: $msg")}, {header, formOf("$type^ [$_~Error]: $msg")}, // by Node, with a code or a class
 }
 
 func javascriptMark(l line) mark { return classHeader(withoutIntro(l.string)) }
@@ -206,7 +207,7 @@ func appendScriptFile(dst []byte, path string, remote bool) []byte {
 		return dst // Chrome's names of scripts within a page, and of those without a name
 	case remote:
 		return append(appendFileName(dst, withoutBuildHash(name[:dot])), name[dot:]...)
-	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isMixed(name[dot-chunkHash:dot], "_-"):
+	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isBuildHash(name[dot-chunkHash:dot]):
 		return append(appendFileName(dst, name[:dot-chunkHash-1]), name[dot:]...)
 	}
 	return appendFileName(dst, path)

@@ -129,14 +129,13 @@ var (
 	dotnetRuntime = runtime{language: DotNet, identity: dotnetIdentity,
 		home:  func(class string) string { return class[:max(strings.IndexByte(class, '.'), 0)] },
 		inApp: func(f *Frame) bool { return f.Module != "" && !dotnetLibraries.contains(f.Module) }}
-	rubyRuntime    = runtime{language: Ruby, folders: rubyFolders, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity}
-	phpRuntime     = runtime{language: PHP, inApp: phpInApp, own: phpOwn, identity: phpIdentity}
-	laravelRuntime = runtime{language: PHP, folders: phpFolders, inApp: collisionInApp, identity: collisionIdentity}
-	rustRuntime    = runtime{language: Rust, folders: strings.Fields("/rustc/ /.cargo/ /cargo/registry/"), inApp: rustInApp, identity: rustIdentity}
-	dartRuntime    = runtime{language: Dart, inApp: dartInApp, identity: dartIdentity, named: dartSpan}
-	nativeRuntime  = runtime{language: Native, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity}
-	reportRuntime  = runtime{language: Unknown, inApp: unknownInApp, own: unknownOwn, identity: unknownIdentity}
-	placedRuntime  = runtime{language: Unknown, inApp: unknownInApp, identity: unknownIdentity}
+	rubyRuntime   = runtime{language: Ruby, folders: rubyFolders, inApp: rubyInApp, own: rubyOwn, identity: rubyIdentity}
+	phpRuntime    = runtime{language: PHP, inApp: phpInApp, own: phpOwn, identity: phpIdentity}
+	rustRuntime   = runtime{language: Rust, folders: strings.Fields("/rustc/ /.cargo/ /cargo/registry/"), inApp: rustInApp, identity: rustIdentity}
+	dartRuntime   = runtime{language: Dart, inApp: dartInApp, identity: dartIdentity, named: dartSpan}
+	nativeRuntime = runtime{language: Native, inApp: nativeInApp, own: nativeOwn, identity: nativeIdentity}
+	reportRuntime = runtime{language: Unknown, inApp: unknownInApp, identity: unknownIdentity}
+	placedRuntime = runtime{language: Unknown, inApp: unknownInApp, identity: unknownIdentity}
 )
 
 // syntaxes, in the order in which they are tried; a tie goes to the earlier one, and java is the first.
@@ -156,10 +155,10 @@ var syntaxes = [...]syntax{
 		signs: []sign{{needs: "()", first: "abcdefghijklmnopqrstuvwxyz場"}, {needs: "(:line 1)"}},
 		clean: asIs, mark: dotnetMark},
 	{runtime: &rubyRuntime, forms: rubyForms, marks: rubyMarks, mark: rubyMark, opens: rubyOpens},
-	{runtime: &rubyRuntime, forms: rubyForms, bare: rubyTerminalLine, marks: rubyMarks, mark: rubyMark, opens: rubyTerminalOpens, layout: crashLast},
+	{runtime: &rubyRuntime, forms: terminalForms, marks: rubyMarks, mark: rubyMark, opens: rubyTerminalOpens, layout: crashLast},
 	{runtime: &phpRuntime, forms: phpForms, mark: phpMark, places: phpPlaces},
 	{runtime: &phpRuntime, forms: xdebugForms, mark: phpMark, layout: crashLast},
-	{runtime: &laravelRuntime, forms: collisionForms, mark: collisionMark, layout: placeFirst},
+	{runtime: &phpRuntime, forms: collisionForms, mark: collisionMark, layout: placeFirst},
 	{runtime: &rustRuntime, forms: rustForms, clean: asIs, marks: rustMarks, places: rustPlaces, layout: twoLines},
 	{runtime: &dartRuntime, forms: dartForms, marks: dartMarks, mark: dartMark},
 	{runtime: &beamRuntime, forms: beamForms, marks: beamMarks},

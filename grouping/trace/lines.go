@@ -64,7 +64,7 @@ func (t *text) split(l line) {
 		t.keep(newLine(l.string[:i+len("]},")]))
 		l.string = l.string[i+len("]},"):]
 	}
-	for l.has.has(')') && l.has.has(' ') {
+	for l.has.has(')') && strings.IndexByte(l.string, ')') < len(l.string)-1 {
 		i := strings.Index(l.string, ") at ")
 		if i < 0 || strings.Contains(l.string[:i], "frame #") || !isCall(l.string[i+len(") at "):]) {
 			break

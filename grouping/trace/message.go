@@ -255,11 +255,12 @@ func isSystemStatus(s string) bool {
 }
 
 func appendLower(dst []byte, s string) []byte {
-	for _, c := range []byte(s) {
-		if isUpper(c) {
-			c |= 0x20
+	start := len(dst)
+	dst = append(dst, s...)
+	for i := start; i < len(dst); i++ {
+		if isUpper(dst[i]) {
+			dst[i] |= 0x20
 		}
-		dst = append(dst, c)
 	}
 	return dst
 }

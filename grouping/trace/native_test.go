@@ -68,6 +68,13 @@ func TestOwnNamesLikeTheSystems(t *testing.T) {
 	}
 }
 
+// std::stoi is a template, before whose name its result is printed.
+func TestTemplatesOfTheLibraryAreNotOwn(t *testing.T) {
+	if nativeInApp(&Frame{Function: "int __gnu_cxx::__stoa<long, int, char, int>(long (*)(char const*, char**, int), char const*, char const*, unsigned long*, int)"}) {
+		t.Error("it is no own code")
+	}
+}
+
 func TestNamesOfCompilers(t *testing.T) {
 	for name, want := range map[string]string{
 		"_ZN4shop4Cart5totalEi": "shop::Cart::total", "_ZNK4shop4Cart5totalEv": "shop::Cart::total", "_Z5totali": "total",

@@ -27,7 +27,6 @@ var (
 	// xdebugForms read "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the innermost call is printed last.
 	xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
 	phpPlaces   = []form{formOf("$_* in $file on line $line"), formOf("$_* in $place")} // of a syntax error
-	phpFolders  = strings.Fields("/vendor/ /wp-includes/")
 )
 
 // phpCalled splits "Ns\Cls->fn(args)" into class and function.
@@ -82,7 +81,9 @@ func phpOwn(frames []Frame) {
 }
 
 // isVendored recognizes files of packages, and of WordPress itself.
-func isVendored(path string) bool { return isBelow(path, phpFolders...) }
+func isVendored(path string) bool {
+	return isBelow(path, "/vendor/", "/wp-includes/") || strings.HasPrefix(path, "vendor/")
+}
 
 // phpVendor is the first part of a class name.
 func phpVendor(class string) string { return class[:cutAt(class, 0, '\\')] }
@@ -141,17 +142,4 @@ func collisionMark(l line) mark {
 		return mark{}
 	}
 	return mark{kind: messageBelow, typ: l.string}
-}
-
-func collisionInApp(f *Frame) bool {
-	return !strings.HasPrefix(f.File, "vendor/") && f.File != "artisan" && f.File != "public/index.php"
-}
-
-// collisionIdentity is the file and the function called there, as the function around it is not always printed.
-func collisionIdentity(dst []byte, f *Frame) []byte {
-	dst = append(append(dst, baseName(f.File)...), ':')
-	if f.Function == "" {
-		return dst
-	}
-	return phpIdentity(dst, f)
 }

@@ -13,20 +13,9 @@ func isRubyCall(f *Frame) bool {
 	return f.Function != "" && !strings.Contains(f.File, ": from ")
 }
 
-// rubyTerminalLine reads "\t2: from /a/b.rb:13:in `fn'": on a terminal, Ruby 2.5 to 2.7 number calls, and print the
-// innermost last, without a number.
-func rubyTerminalLine(line string) string {
-	if call, ok := cutCallNumber(line); ok || leadingSpace(line) > 0 {
-		return call
-	}
-	return line
-}
-
-// cutCallNumber takes "2: from " off a line.
-func cutCallNumber(line string) (call string, ok bool) {
-	n, call, _ := strings.Cut(withoutIndent(line), ": from ")
-	return call, allDigits(n)
-}
+// terminalForms are those of Ruby 2.5 to 2.7 on a terminal: calls are numbered, and the innermost is last, without a
+// number.
+var terminalForms = []form{formOf("$n: from $place:in `$fn'"), formOf("$place:in `$fn'$_").checked(isRubyCall)}
 
 var rubyMarks = []markForm{
 	{headerBelow, formOf("rake aborted!$_")}, {causeBelow, formOf("Caused by:$_")}, {header, formOf("$_ WARN: $type^: $msg")}, // by Sidekiq
@@ -58,20 +47,16 @@ func railsHeader(s string) mark {
 
 var (
 	// rubyOpenings are the lines with which Ruby begins an exception or a cause: "a.rb:1:in 'f': no (KeyError)".
-	rubyOpenings = []markForm{{opening, formOf("$_': $msg* ($type^)")}}
-	rubyFolders  = strings.Fields("/gems/ /lib/ruby/ /rubygems/ /vendor/bundle/")
-	classEnds    = marksOf("#.")
+	rubyOpenings     = []markForm{{opening, formOf("$_': $msg* ($type^)")}}
+	terminalOpenings = append([]markForm{{another, formOf("$n: from $_")}}, rubyOpenings...)
+	rubyFolders      = strings.Fields("/gems/ /lib/ruby/ /rubygems/ /vendor/bundle/")
+	classEnds        = marksOf("#.")
 )
 
 func rubyOpens(l line) mark { return markIn(l, rubyOpenings) }
 
 // rubyTerminalOpens reads the last line of an exception, which names it. Causes come first.
-func rubyTerminalOpens(l line) mark {
-	if _, numbered := cutCallNumber(l.string); numbered {
-		return mark{kind: another}
-	}
-	return rubyOpens(l).below()
-}
+func rubyTerminalOpens(l line) mark { return markIn(l, terminalOpenings).below() }
 
 func rubyInApp(f *Frame) bool {
 	return f.File != "" && !strings.HasPrefix(f.File, "<internal:") && !strings.HasPrefix(f.File, "(eval") &&

@@ -46,18 +46,14 @@ func (p *prefixes) cut(name string) (rest string, ok bool) {
 		return "", false
 	}
 	some := p[name[0]]
-	after, end := 0, len(some) // of the last that is not behind name
-	for after < end {
-		if middle := (after + end) / 2; some[middle] <= name {
-			after = middle + 1
-		} else {
-			end = middle
-		}
-	}
-	if after == 0 {
+	i, equal := slices.BinarySearch(some, name)
+	switch {
+	case equal:
+		return "", true
+	case i == 0:
 		return name, false
 	}
-	return strings.CutPrefix(name, some[after-1])
+	return strings.CutPrefix(name, some[i-1])
 }
 
 // marks is a set of kinds of bytes. Each punctuation mark, each small letter, the blank and the tab are one; digits are
@@ -100,9 +96,7 @@ func likeOf(c byte) byte {
 // marksOf is the set of the bytes in s.
 func marksOf(s string) (m marks) {
 	for len(s) >= 8 { // faster than one by one
-		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-		m |= kinds[byte(w)] | kinds[byte(w>>8)] | kinds[byte(w>>16)] | kinds[byte(w>>24)] |
-			kinds[byte(w>>32)] | kinds[byte(w>>40)] | kinds[byte(w>>48)] | kinds[byte(w>>56)]
+		m |= kinds[s[0]] | kinds[s[1]] | kinds[s[2]] | kinds[s[3]] | kinds[s[4]] | kinds[s[5]] | kinds[s[6]] | kinds[s[7]]
 		s = s[8:]
 	}
 	for i := range len(s) {

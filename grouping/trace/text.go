@@ -106,11 +106,14 @@ func number(s string) (n int) {
 
 // cutNumber takes ":123" off the end of s.
 func cutNumber(s string) (rest string, n int, ok bool) {
-	before := decimals.trimRight(s)
-	if rest, ok = strings.CutSuffix(before, ":"); !ok || len(before) == len(s) {
+	begin := len(s)
+	for begin > 0 && isDigit(s[begin-1]) {
+		begin--
+	}
+	if begin == len(s) || begin == 0 || s[begin-1] != ':' {
 		return s, 0, false
 	}
-	return rest, number(s[len(before):]), true
+	return s[:begin-1], number(s[begin:]), true
 }
 
 // lastIndex is strings.LastIndex, which hashes.

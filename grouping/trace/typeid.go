@@ -7,28 +7,35 @@ import "strings"
 // "SHA256Error", "E11000", "ORA-00942", "HTTP404".
 
 const (
-	minHexID       = 6  // characters of a part that is hexadecimal
-	minTaggedHexID = 4  // after "#" or "@", which announce an id
-	minPlainHexID  = 8  // of letters followed by a number: "E11000" is a code
-	minRandomID    = 12 // of a part where letters and digits alternate
-	minTurns       = 4  // changes from digit to letter in such a part
-	minNumberID    = 4  // digits of a number that stands alone: three are a status
-	minInnerNumber = 5  // digits of a number within a word
+	minHexID       = 6 // characters of a part that is hexadecimal
+	minTaggedHexID = 4 // after "#" or "@", which announce an id
+	minPlainHexID  = 8 // of letters followed by a number: "E11000" is a code
+	minNumberID    = 4 // digits of a number that stands alone: three are a status
+	minInnerNumber = 5 // digits of a number within a word
 	uuidLength     = 36
 	curve          = "25519" // in names of cryptography
 )
 
-// appendWithoutIDs appends a type with "*" for each id in it, and tells whether there is one.
-func appendWithoutIDs(dst []byte, typ string) (plain []byte, found bool) {
-	coded := !hasLetter(typ) // "23505" is a code
+// appendWithoutIDs appends a type with "*" for each id in it, and without addresses and counters.
+func appendWithoutIDs(dst []byte, typ string) []byte {
+	plain, coded := 0, !hasLetter(typ) // "23505" is a code
 	for i := 0; i < len(typ) && !coded; {
 		start, end, next := nextID(typ, i)
-		if dst = append(dst, typ[i:start]...); start < end {
-			dst, found = append(dst, '*'), true
+		if start < end {
+			dst = append(appendWithoutAddresses(dst, typ[plain:start]), '*')
+			plain = end
 		}
-		dst, i = append(dst, typ[end:next]...), next
+		i = next
 	}
-	return dst, found
+	return appendWithoutAddresses(dst, typ[plain:])
+}
+
+// appendWithoutAddresses makes "Foo$" of "Foo$1", and "#<Class:>" of "#<Class:0x00007f>".
+func appendWithoutAddresses(dst []byte, s string) []byte {
+	for before, rest, found := strings.Cut(s, "0x"); found; before, rest, found = strings.Cut(s, "0x") {
+		dst, s = appendUncounted(dst, before), strings.TrimLeft(rest, "0123456789abcdefABCDEF")
+	}
+	return appendUncounted(dst, s)
 }
 
 // nextID examines the UUID, the part or the separator at i. It returns its end, and the id in it, if start < end.
@@ -43,9 +50,9 @@ func nextID(s string, i int) (start, end, next int) {
 		before = s[i-1]
 	}
 	switch number := allDigits(part); {
-	case strings.Contains(part, "0x"), number && isJavaCounted(s[:i]): // addresses and counters go in any version
+	case strings.Contains(part, "0x"), number && isJavaCounted(s[:i]): // an address, a counter
 		return next, next, next
-	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(i-1, 0)])), !number && isRandom(part, before):
+	case number && isNumberID(part, before, notAlnum.afterLast(s[:max(i-1, 0)])), !number && isHexID(part, before):
 		return i, next, next
 	case number:
 		return next, next, next
@@ -57,7 +64,7 @@ func nextID(s string, i int) (start, end, next int) {
 var (
 	notAlnum              = ^(smallLetters | marksOf("A0")) // what is between the parts of a type
 	smallLetters, letters = marksOf("abcdefghijklmnopqrstuvwxyz"), smallLetters | marksOf("A\xff")
-	dots                  = marksOf(".")
+	dots, plainType       = marksOf("."), smallLetters | marksOf("A.")
 )
 
 // isNumberID distinguishes counters from codes. before is the byte before the number, label the word before that.
@@ -71,17 +78,13 @@ func isNumberID(digits string, before byte, label string) bool {
 	return (len(digits) >= minNumberID || before == '[') && !isUpperWord(label) // "ORA-00942", "ERR_1001"
 }
 
-func isRandom(part string, before byte) bool {
-	return isHexID(part, before) || len(part) >= minRandomID && turns(part) >= minTurns
-}
-
 func isHexID(part string, before byte) bool {
 	least := minHexID
 	if before == '#' || before == '@' {
 		least = minTaggedHexID
 	}
 	lower := hasLower(part)
-	return isHexWord(part, least) && !(lower && hasUpper(part)) && (turns(part) > 0 || lower && len(part) >= minPlainHexID)
+	return isHexWord(part, least) && !(lower && hasUpper(part)) && (!allDigits(letters.trimLeft(part)) || lower && len(part) >= minPlainHexID)
 }
 
 // numberInWord finds an id within a word: "Job12345Failed", "Error8f3a9c".
@@ -120,16 +123,6 @@ func isUUID(s string, i int) bool {
 // isUpperWord reports whether s has only upper-case letters.
 func isUpperWord(s string) bool { return marksOf(s) == kinds['A'] }
 
-// turns counts the letters that follow a digit.
-func turns(s string) (n int) {
-	for i := 1; i < len(s); i++ {
-		if isAlpha(s[i]) && isDigit(s[i-1]) {
-			n++
-		}
-	}
-	return n
-}
-
 func isAlnum(c byte) bool { return isAlpha(c) || isDigit(c) }
 
 func hasUpper(s string) bool { return marksOf(s).has('A') }
@@ -142,6 +135,8 @@ func hasLetter(s string) bool { return letters.occursIn(s) }
 // occurrences, and without what not all senders of the language name.
 func (l Language) AppendType(dst []byte, typ string) []byte {
 	switch {
+	case l == Java && len(typ) <= maxLine && marksOf(typ)&^plainType == 0: // as most are
+		return append(dst, typ...)
 	case l == Python: // loggers name the module, tracebacks of it may not
 		typ = dots.afterLast(typ)
 	case l == Go && goPlainErrors[typ]: // it only has a message
@@ -153,14 +148,5 @@ func (l Language) AppendType(dst []byte, typ string) []byte {
 	if !hasDigit(typ) {
 		return append(dst, typ...)
 	}
-	var plain [maxLine]byte
-	if without, found := appendWithoutIDs(plain[:0], typ); found {
-		typ = string(without)
-	}
-	for numbered := true; numbered; typ = strings.TrimLeft(typ, "0123456789abcdefABCDEF") { // "Foo$1", "#<Class:0x00007f>"
-		var before string
-		before, typ, numbered = strings.Cut(typ, "0x")
-		dst = appendUncounted(dst, before)
-	}
-	return dst
+	return appendWithoutIDs(dst, typ)
 }

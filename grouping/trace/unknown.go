@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -48,87 +47,52 @@ func unknownInApp(f *Frame) bool {
 		return !strings.HasPrefix(f.File, "/usr/") && !containsAny(f.File, placedLibraries)
 	}
 	label, _ := cutLabel(f.Function)
-	return label == ""
+	return label == "" || hasPlace(f.Function)
 }
 
-// unknownOwn keeps the lines that name a place, where several do: others are messages, source code and registers. Where
-// places have lines of their own, those before them name the calls.
-func unknownOwn(frames []Frame) {
-	placed, apart := countPlaced(frames)
-	if placed < minPlaced {
-		return
-	}
-	before := false // whether the line below names a place
-	for i := range slices.Backward(frames) {
-		f, is := &frames[i], frames[i].isPlaced()
-		f.InApp, before = is || before && apart >= minPlaced && f.InApp, is
-	}
-}
-
-// nameUnknown finds the error in a report, where nothing else names it: after a label above the calls, or in the first
-// line where calls have places.
+// nameUnknown finds the error in a report, where nothing else names it: after a label in its first lines, or in the first
+// line where several others name a place.
 func (c *chain) nameUnknown(lines []line) {
 	root := &c.spans[0]
 	if c.syntax.language != Unknown || root.Type != "" || root.Message != "" || root.First == root.End {
 		return
 	}
+	first := FirstLine(lines[0].string)
 	if c.syntax != &unknownSyntax {
-		if !placedFrame(lines[0], &Frame{}) {
-			root.Message = FirstLine(lines[0].string)
-		}
-		return
-	}
-	frames := c.frames[root.First:root.End]
-	for i := 0; i < min((len(frames)+1)/2, labelledLines) && !frames[i].isPlaced(); i++ {
-		if m := unknownOpens(line{string: frames[i].Function}); m.kind != noMark {
-			root.Message = m.message
+		if placedFrame(lines[0], &Frame{}) {
 			return
 		}
+	} else {
+		frames, placed := c.frames[root.First:root.End], 0
+		for i := range frames {
+			m := unknownOpens(line{string: frames[i].Function})
+			if m.kind != noMark && i < labelledLines && i < (len(frames)+1)/2 {
+				root.Message = m.message
+				return
+			}
+			if hasPlace(frames[i].Function) {
+				placed++
+			}
+		}
+		if placed < minPlaced || hasPlace(first) || !hasLetter(first) {
+			return
+		}
+		root.First++
 	}
-	if placed, _ := countPlaced(frames); placed < minPlaced || frames[0].isPlaced() {
-		return
-	}
-	root.First++
-	root.Message = frames[0].Function
-	if typ, message, ok := typeAndMessage(root.Message); ok && isIdentifier(typ) {
+	root.Message = first
+	if typ, message, ok := typeAndMessage(first); ok && isIdentifier(typ) {
 		root.Type, root.Message = typ, message
 	}
 }
 
-// countPlaced counts the lines that name a place, and those of them after a line that does not.
-func countPlaced(frames []Frame) (placed, apart int) {
-	after := true
-	for i := range frames {
-		is := frames[i].isPlaced()
-		if is {
-			placed++
-			if !after {
-				apart++
-			}
-		}
-		after = is
-	}
-	return placed, apart
-}
-
-// isPlaced reports whether a line of a report names a line of a file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
-func (f *Frame) isPlaced() bool {
-	if f.placed == 0 {
-		if f.placed = -1; hasPlace(f.Function) {
-			f.placed = 1
-		}
-	}
-	return f.placed > 0
-}
-
+// hasPlace reports whether a line names a line of a file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
 func hasPlace(s string) bool {
 	for rest, found := s, true; found; {
 		if _, rest, found = strings.Cut(rest, "ine "); countDigits(rest) > 0 && found {
 			return true
 		}
 	}
-	var f Frame
-	_, _, ok := cutPlace(s, &f)
+	_, _, ok := cutPlace(s, &Frame{})
 	return ok
 }
 
@@ -177,7 +141,7 @@ func unknownIdentity(dst []byte, f *Frame) []byte {
 		}
 		i = end + 1
 	}
-	if letters < minUnknownLetters {
+	if letters < minUnknownLetters || !hasLetter(f.Function) { // "#######"
 		return dst[:start]
 	}
 	return dst
@@ -287,7 +251,7 @@ func lineOf(before, after string) (line int, head, tail string) {
 			return number(digits[:n]), before, placeEnd.trimLeft(digits[n:])
 		}
 	}
-	head, digits, ok := cutLast(before, "line ")
+	head, digits, ok := cutLast(before, "ine ") // "line 12 of", `Line 12, "`
 	if n := countDigits(digits); ok && n > 0 && len(digits)-n <= len(" of \"") {
 		return number(digits[:n]), head, after
 	}

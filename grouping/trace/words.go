@@ -68,7 +68,7 @@ KERNELBASE ucrtbase VCRUNTIME`)
 var nativeFunctions = prefixesOf(`__asan __ubsan __msan __tsan __lsan __sanitizer __interceptor __libc_ __cxa_ __GI_
 __stack_chk __scrt_ __pthread_ std:: _ZNSt _ZNKSt _ZSt fuzzer:: swift_ _swift_ $ss17_assertionFailure objc_ _assertionFailure
 folly:: kfun:kotlin. backward:: node:: v8:: art::`,
-	"operator new", "operator delete", "void std::")
+	"operator new", "operator delete", "void std::", "__gnu_cxx::", "int __gnu_cxx::", "long __gnu_cxx::", "double __gnu_cxx::")
 
 // nativeLibc are functions of the standard library that sanitizers replace, which are printed as if the program had
 // them, and those that begin threads.
