@@ -144,13 +144,14 @@ lint: ## check style and the architecture's rules
 
 # Without service discovery, which is most of it and which no test of rules needs.
 PROMTOOL = $(GO) run -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool@v0.316.0
-verify: ## each module builds alone, is tidy and formatted; the alerts fire where they should, queries of dashboards and runbooks are ones, Grafana takes the dashboards
+verify: ## each module builds alone, is tidy and formatted; the alerts fire where they should, queries of dashboards and runbooks are ones, Grafana takes the dashboards, generators of clients the OpenAPI document
 	@sh .ci/verify $(MODULES)
 	@cd shared/bus/benchmark && GOWORK=off $(GO) list -deps . >/dev/null # it is in no workspace: its go.mod falls behind that of shared
 	$(GO) run ./deploy/prometheus/cmd/queries deploy/compose/grafana/dashboards/*.json deploy/docs/runbooks/Weir*.md | $(PROMTOOL) check rules
 	$(PROMTOOL) test rules deploy/prometheus/*_test.yaml
 	WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -vet=off -tags=promtool -run='^TestJudge$$' ./deploy/prometheus/recording
 	$(GO) test -vet=off -tags=grafana -run='^TestGrafana' ./deploy/prometheus
+	$(GO) test -vet=off -tags=generators -run='^TestGenerators$$' ./deploy/gateway/reference
 
 size: ## count lines and words by module; list large types and structs, and small packages
 	@$(GO) run ./deploy/size
