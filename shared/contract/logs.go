@@ -314,6 +314,10 @@ const (
 	OutcomeRateLimited   = "rate_limited"   // the reason is the level of the limit
 	OutcomeQuotaExceeded = "quota_exceeded" // the reason is empty, ReasonSuspended, or the budget
 	OutcomeOverloaded    = "overloaded"     // by Weir's fault, to be sent again; the reason is the answer's code
+
+	// OutcomeDropped is of entries that never came: the client says in a
+	// later request that it dropped them, and why.
+	OutcomeDropped = "dropped_by_client"
 )
 
 // ReasonSuspended means that the organization may not send anything.
@@ -327,7 +331,7 @@ const (
 
 // Outcomes returns all outcomes.
 func Outcomes() []string {
-	return []string{OutcomeAccepted, OutcomeRejected, OutcomeRateLimited, OutcomeQuotaExceeded, OutcomeOverloaded}
+	return []string{OutcomeAccepted, OutcomeRejected, OutcomeRateLimited, OutcomeQuotaExceeded, OutcomeOverloaded, OutcomeDropped}
 }
 
 // RequestsCounted is a fact on weir.outcomes.v1, keyed by Organization.

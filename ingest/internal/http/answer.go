@@ -124,9 +124,10 @@ const levelWaste = "wasted_bytes"
 type outcomeFacts struct {
 	refused                 intake.Refusal // zero: not refused
 	keyInBody               bool
-	received                int64 // bytes of the body
-	entries, charged        int64 // as far as they were read: charged are the bytes of the valid ones
-	rejected, rejectedBytes int64 // of a request of which other entries were accepted
+	received                int64            // bytes of the body
+	entries, charged        int64            // as far as they were read: charged are the bytes of the valid ones
+	rejected, rejectedBytes int64            // of a request of which other entries were accepted
+	dropped                 map[string]int64 // what the client says it dropped, by reason; bounded by dropReasons
 }
 
 // countOutcome counts the outcome of a request with a known key.
@@ -145,6 +146,9 @@ func (q *request) countOutcome(err error) {
 		q.in.Service.Outcomes.Note(q.caller.Principal, outcomes.Request{
 			Outcome: contract.OutcomeRejected, Reason: string(ingest.CodeInvalidEntries), Entries: q.rejected, Bytes: q.rejectedBytes,
 		})
+	}
+	for reason, entries := range q.dropped {
+		q.in.Service.Outcomes.Note(q.caller.Principal, outcomes.Request{Outcome: contract.OutcomeDropped, Reason: reason, Entries: entries})
 	}
 }
 

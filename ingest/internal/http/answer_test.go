@@ -44,6 +44,7 @@ const (
 // Each request's outcome is counted with its reason, size, and whether
 // its key was in the body.
 func TestOutcomesAreCounted(t *testing.T) {
+	const notice = `{"timestamp":"2026-01-31T12:00:00Z","level":"warn","message":"dropped 9 entries","metadata":{"dropped_by_client":{"queue_full":7,"moon_phase":2}},"environment":"dev"}`
 	const good, mixed = `{"logs":[` + goodEntry + `]}`, `{"logs":[` + goodEntry + `,` + badEntry + `]}`
 	few := ingest.Account{Limit: 100, NextLimit: 100}
 	for _, c := range []struct {
@@ -61,6 +62,11 @@ func TestOutcomesAreCounted(t *testing.T) {
 		{name: "no JSON", account: plenty, bodies: []string{`{`}, want: []string{"rejected/invalid_json 1 0 1"}},
 		{name: "key in the body", account: plenty, bodies: []string{strings.Replace(good, "{", `{"api_key":"`+secret+`",`, 1)}, headers: []string{"X-Api-Key", ""},
 			want: []string{"accepted/ 1 1 65 in body"}},
+		{name: "dropped by the client", account: plenty, bodies: []string{`{"logs":[` + goodEntry + `,` + notice + `]}`}, headers: []string{"Idempotency-Key", "d"},
+			want: []string{"accepted/ 1 2 231", "dropped_by_client/other 0 2 0", "dropped_by_client/queue_full 0 7 0"}},
+		{name: "and told again", account: plenty, bodies: []string{`{"logs":[` + notice + `]}`, `{"logs":[` + notice + `]}`}, headers: []string{"Idempotency-Key", "d"},
+			want: []string{"accepted/ 2 1 166", "dropped_by_client/other 0 2 0", "dropped_by_client/queue_full 0 7 0"}},
+		{name: "no notice", account: plenty, bodies: []string{`{"logs":[` + strings.Replace(notice, "7", `"a"`, 1) + `]}`}, want: []string{"accepted/ 1 1 168"}},
 		{name: "replayed", account: plenty, bodies: []string{good, good}, headers: []string{"Idempotency-Key", "k"}, want: []string{"accepted/ 2 1 65"}},
 		{name: "no broker", account: plenty, broken: true, bodies: []string{good}, want: []string{"overloaded/unavailable 1 1 65"}},
 		{name: "over the quota", account: few, bodies: []string{good, good, good}, want: []string{"accepted/ 1 1 65", "quota_exceeded/ 2 1 141"}}, // the last is not read

@@ -316,6 +316,7 @@ func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 	} else {
 		setRateLimit(q.w.Header(), q.admission, quota)
 		q.in.Metrics.accepted(batch)
+		q.dropped = droppedByClient(batch)
 	}
 	q.w.Header().Set("Weir-Batch-Id", receipt.Batch)
 	if q.translated != nil {

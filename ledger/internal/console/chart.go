@@ -33,6 +33,7 @@ type chart struct {
 	By      string // the dimension of its series
 	Of      string // unit: "bytes" or "requests"
 	Series  []series
+	Dropped int64 // entries that clients say they dropped, by outcome
 	Columns []column
 	Total   int64
 	Max     int64 // of a column
@@ -255,6 +256,11 @@ func (p usagePages) chart(r *http.Request, v usageView, period calendar.Period) 
 	}
 	drawn := newChart(uses, v.by, starts, func(id string) string { return p.nameOf(organization, v.by, id) })
 	drawn.Cut = len(uses) == chartUses
+	for i := range uses {
+		if uses[i].Outcome == "dropped_by_client" {
+			drawn.Dropped += uses[i].Entries
+		}
+	}
 	for i := range drawn.Columns {
 		if bucket == postgres.ByDay {
 			drawn.Columns[i].Hours = hoursAddress(v.by, drawn.Columns[i].At)
@@ -294,6 +300,8 @@ func outcomeText(outcome string) string {
 		return "over the quota"
 	case "overloaded":
 		return "overloaded: send again"
+	case "dropped_by_client":
+		return "dropped by the client"
 	}
 	return outcome
 }
