@@ -25,6 +25,7 @@ var contractWords = map[string]string{
 	"TopicLogs":            "names the rows of positions in the log",
 	"OutcomeAccepted":      "a word that is counted, kept and shown",
 	"OutcomeRejected":      "a word that is counted, kept and shown",
+	"OutcomeDropped":       "a word that is counted, kept and shown",
 	"OutcomeRateLimited":   "a word that is counted, kept and shown",
 	"OutcomeQuotaExceeded": "a word that is counted, kept and shown",
 	"OutcomeOverloaded":    "a word that is counted, kept and shown",
