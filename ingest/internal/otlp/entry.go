@@ -90,7 +90,7 @@ func (t *Translator) message() error {
 // messageIn is the message of a body that is a map; nil: it has none.
 func messageIn(body []byte) []byte {
 	var of attributes
-	_ = repeated(body, kvlistValue, func(list []byte) error { return of.add(list, 1) })
+	_ = Repeated(body, kvlistValue, func(list []byte) error { return of.add(list, 1) })
 	if text := of.text("message"); text != nil {
 		return text
 	}

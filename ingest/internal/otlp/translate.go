@@ -47,7 +47,7 @@ var errMalformed = errors.New("it is malformed")
 func (t *Translator) Translate(request []byte, untrusted bool, received time.Time, to io.Writer) (Translation, error) {
 	t.to, t.failed, t.out, t.untrusted, t.received, t.records, t.unique = to, nil, t.out[:0], untrusted, received, 0, 0
 	t.write(`{"logs":[`)
-	err := repeated(request, 1, t.resourceLogs)
+	err := Repeated(request, 1, t.resourceLogs)
 	if t.failed != nil {
 		return Translation{}, t.failed
 	}
@@ -67,10 +67,10 @@ func (t *Translator) Translate(request []byte, untrusted bool, received time.Tim
 // resourceLogs reads ResourceLogs, whose resource may stand anywhere.
 func (t *Translator) resourceLogs(text []byte) error {
 	t.resource = t.resource[:0]
-	if err := repeated(text, 1, func(resource []byte) error { return t.resource.add(resource, 1) }); err != nil {
+	if err := Repeated(text, 1, func(resource []byte) error { return t.resource.add(resource, 1) }); err != nil {
 		return err
 	}
-	return repeated(text, 2, t.scopeLogs)
+	return Repeated(text, 2, t.scopeLogs)
 }
 
 // A scope is an InstrumentationScope.
@@ -81,10 +81,10 @@ type scope struct {
 
 func (t *Translator) scopeLogs(text []byte) error {
 	t.scope = scope{attributes: t.scope.attributes[:0]}
-	if err := repeated(text, 1, t.scope.read); err != nil {
+	if err := Repeated(text, 1, t.scope.read); err != nil {
 		return err
 	}
-	return repeated(text, 2, func(record []byte) error {
+	return Repeated(text, 2, func(record []byte) error {
 		if err := t.record.read(record); err != nil {
 			return err
 		}
@@ -93,12 +93,12 @@ func (t *Translator) scopeLogs(text []byte) error {
 }
 
 func (s *scope) read(text []byte) error {
-	err := fields(text, func(f field) error {
-		switch f.number {
+	err := Fields(text, func(f Field) error {
+		switch f.Number {
 		case 1:
-			s.name = f.bytes
+			s.name = f.Bytes
 		case 2:
-			s.version = f.bytes
+			s.version = f.Bytes
 		}
 		return nil
 	})
@@ -121,26 +121,26 @@ type record struct {
 
 func (r *record) read(text []byte) error {
 	*r = record{attributes: r.attributes[:0]}
-	err := fields(text, func(f field) error {
-		switch f.number {
+	err := Fields(text, func(f Field) error {
+		switch f.Number {
 		case 1:
-			r.time = f.value
+			r.time = f.Value
 		case 2:
-			r.severity = f.value
+			r.severity = f.Value
 		case 3:
-			r.severityText = f.bytes
+			r.severityText = f.Bytes
 		case 5:
-			if len(f.bytes) > 0 { // a Collector writes an empty one where there was none
-				r.body = f.bytes
+			if len(f.Bytes) > 0 { // a Collector writes an empty one where there was none
+				r.body = f.Bytes
 			}
 		case 9:
-			r.traceID = f.bytes
+			r.traceID = f.Bytes
 		case 10:
-			r.spanID = f.bytes
+			r.spanID = f.Bytes
 		case 11:
-			r.observed = f.value
+			r.observed = f.Value
 		case 12:
-			r.event = f.bytes
+			r.event = f.Bytes
 		}
 		return nil
 	})
@@ -164,7 +164,7 @@ var errAttributes = errors.New("it, its resource or its scope has more than " + 
 
 // add adds the attributes that are the field with a number of a message.
 func (a *attributes) add(message []byte, number protowire.Number) error {
-	return repeated(message, number, func(text []byte) error {
+	return Repeated(message, number, func(text []byte) error {
 		if len(*a) == maxAttributes {
 			return errAttributes
 		}
@@ -175,12 +175,12 @@ func (a *attributes) add(message []byte, number protowire.Number) error {
 }
 
 func readAttribute(text []byte) (a attribute, err error) {
-	err = fields(text, func(f field) error {
-		switch f.number {
+	err = Fields(text, func(f Field) error {
+		switch f.Number {
 		case 1:
-			a.name = f.bytes
+			a.name = f.Bytes
 		case 2:
-			a.value = f.bytes
+			a.value = f.Bytes
 		}
 		return nil
 	})
@@ -208,29 +208,29 @@ func (a attributes) text(name string) []byte {
 	return text
 }
 
-// A field is one of a message.
-type field struct {
-	number protowire.Number
-	value  uint64 // of a number
-	bytes  []byte // of a text, bytes or a message
+// A Field is one of a message.
+type Field struct {
+	Number protowire.Number
+	Value  uint64 // of a number
+	Bytes  []byte // of a text, bytes or a message
 }
 
-// fields calls each with the fields of a message.
-func fields(message []byte, each func(field) error) error {
+// Fields calls each with the fields of a message.
+func Fields(message []byte, each func(Field) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
 			return errMalformed
 		}
 		message = message[n:]
-		f := field{number: number}
+		f := Field{Number: number}
 		switch kind {
 		case protowire.VarintType:
-			f.value, n = protowire.ConsumeVarint(message)
+			f.Value, n = protowire.ConsumeVarint(message)
 		case protowire.Fixed64Type:
-			f.value, n = protowire.ConsumeFixed64(message)
+			f.Value, n = protowire.ConsumeFixed64(message)
 		case protowire.BytesType:
-			f.bytes, n = protowire.ConsumeBytes(message)
+			f.Bytes, n = protowire.ConsumeBytes(message)
 		default:
 			n = protowire.ConsumeFieldValue(number, kind, message)
 		}
@@ -245,12 +245,12 @@ func fields(message []byte, each func(field) error) error {
 	return nil
 }
 
-// repeated calls each with the content of a message's fields of one number.
-func repeated(message []byte, number protowire.Number, each func(text []byte) error) error {
-	return fields(message, func(f field) error {
-		if f.number != number {
+// Repeated calls each with the content of a message's fields of one number.
+func Repeated(message []byte, number protowire.Number, each func(text []byte) error) error {
+	return Fields(message, func(f Field) error {
+		if f.Number != number {
 			return nil
 		}
-		return each(f.bytes)
+		return each(f.Bytes)
 	})
 }

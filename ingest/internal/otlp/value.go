@@ -50,25 +50,25 @@ func (t *Translator) value(value []byte, depth int) error {
 	if depth > maxDepth {
 		return errDepth
 	}
-	last := field{}
-	if err := fields(value, func(f field) error { last = f; return nil }); err != nil {
+	last := Field{}
+	if err := Fields(value, func(f Field) error { last = f; return nil }); err != nil {
 		return err
 	}
-	switch last.number {
+	switch last.Number {
 	case stringValue:
-		t.text(last.bytes)
+		t.text(last.Bytes)
 	case boolValue:
-		t.out = strconv.AppendBool(t.out, last.value != 0)
+		t.out = strconv.AppendBool(t.out, last.Value != 0)
 	case intValue:
-		t.out = strconv.AppendInt(t.out, int64(last.value), 10) //nolint:gosec // two's complement by the format
+		t.out = strconv.AppendInt(t.out, int64(last.Value), 10) //nolint:gosec // two's complement by the format
 	case doubleValue:
-		t.double(math.Float64frombits(last.value))
+		t.double(math.Float64frombits(last.Value))
 	case arrayValue:
-		return t.array(last.bytes, depth)
+		return t.array(last.Bytes, depth)
 	case kvlistValue:
-		return t.kvlist(last.bytes, depth)
+		return t.kvlist(last.Bytes, depth)
 	case bytesValue:
-		t.base64(last.bytes)
+		t.base64(last.Bytes)
 	default:
 		t.write("null")
 	}
@@ -87,7 +87,7 @@ func (t *Translator) base64(of []byte) {
 
 func (t *Translator) array(text []byte, depth int) error {
 	open := "["
-	err := repeated(text, 1, func(item []byte) error {
+	err := Repeated(text, 1, func(item []byte) error {
 		t.write(open)
 		open = ","
 		return t.value(item, depth+1)
@@ -101,7 +101,7 @@ func (t *Translator) array(text []byte, depth int) error {
 
 func (t *Translator) kvlist(text []byte, depth int) error {
 	o := object{t: t, depth: depth}
-	err := repeated(text, 1, func(member []byte) error {
+	err := Repeated(text, 1, func(member []byte) error {
 		a, err := readAttribute(member)
 		if err != nil {
 			return err
