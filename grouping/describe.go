@@ -90,6 +90,7 @@ func (f Fingerprint) Describe() Description {
 		}
 		d.Exceptions = append(d.Exceptions, trace.Exception{Type: s.Type, Message: s.Message, Frames: frames, More: s.End - s.First - len(frames)})
 	}
+	g.trace.Keep()
 	return d
 }
 

@@ -6,6 +6,7 @@ import "github.com/weirlog/weir/grouping/trace"
 func (g *Grouper) Places(e Error) []trace.Place {
 	g.apply(nil, nil)
 	g.trace.Read(e.Type, e.Message, e.StackTrace, e.Learned.Libraries, nil)
+	g.trace.Keep()
 	return g.trace.Places()
 }
 

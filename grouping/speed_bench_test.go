@@ -18,8 +18,7 @@ import (
 // machine changes little: of real errors of each language, and of those
 // in the file that WEIR_ERRORS names, one a line, as the program
 // benchmark reads them. Of each the strictest hash and the deciding
-// one are made. Nothing is allocated, but for the five errors
-// of text that was encoded twice, or has colours.
+// one are made. Nothing is allocated.
 //
 //	WEIR_ERRORS=errors.jsonl.gz go test -run - -bench Errors .
 func BenchmarkErrors(b *testing.B) {

@@ -1,6 +1,6 @@
 package trace
 
-// Frame is one call of a stack trace. Its strings share the memory of the text that was sent.
+// Frame is one call of a stack trace. Its strings share the memory of the text that was sent, or of the Trace, see Trace.Keep.
 type Frame struct {
 	Module   string // class, package or type that holds the function; "" where the language prints none
 	Function string // name of the function; "" where the line has none

@@ -41,9 +41,9 @@ func FuzzRead(f *testing.F) {
 		if other := comparedOf(&loaded); fresh.Language() == JavaScript && !slices.Equal(read, other) {
 			t.Fatalf("read as %q, kept as %q", read, other)
 		}
-		lines := strings.Count(typ+message+stack, "\n")
-		if n := testing.AllocsPerRun(1, func() { used.Read(typ, message, []string{stack}, nil, nil) }); n > float64(20+4*lines) {
-			t.Fatalf("%v allocations for %d lines", n, lines)
+		const most = 20 // where more was decoded than what is kept
+		if n := testing.AllocsPerRun(1, func() { used.Read(typ, message, []string{stack}, nil, nil) }); n > most {
+			t.Fatalf("%v allocations", n)
 		}
 	})
 }

@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+	"unsafe"
+)
 
 // line is a line of a trace, and what is in it.
 type line struct {
@@ -24,8 +28,9 @@ func newLine(s string) line {
 
 // text is the lines of a trace.
 type text struct {
-	lines []line
-	spare []line // the lines without their prefix
+	lines   []line
+	spare   []line       // the lines without their prefix
+	decoded bytes.Buffer // what was encoded, or had colors; only written to, as strings share it
 }
 
 // collect splits the pieces into lines. Traces flattened into one line are split as well.
@@ -33,7 +38,7 @@ func (t *text) collect(pieces []string) {
 	for _, piece := range pieces {
 		l := newLine(piece)
 		if l.has.has('\\') && isEscaped(piece) {
-			piece = jsonEscapes.Replace(piece)
+			piece = t.unescape(piece)
 			l = newLine(piece)
 		}
 		if !l.has.has('\n') && !strings.HasPrefix(piece, "{") && !strings.HasPrefix(piece, `\t`) { // as most are
@@ -41,10 +46,7 @@ func (t *text) collect(pieces []string) {
 			continue
 		}
 		for one := range strings.SplitSeq(piece, "\n") {
-			if strings.HasPrefix(one, `\t`) {
-				one = jsonEscapes.Replace(one)
-			}
-			t.split(newLine(withoutColors(fromContainer(one))))
+			t.split(newLine(t.decodeLine(one)))
 		}
 	}
 }
@@ -124,7 +126,6 @@ const (
 	prefixWords = 8
 	prefixLines = 32 // that are compared
 	maxCommon   = 4  // words after it with which all calls may begin: "#1 0x55 in"
-	escape      = "\x1b"
 )
 
 // isCollected reports whether lines begin as a collector's do.
@@ -192,31 +193,44 @@ func sameButDigits(a, b string) bool {
 	return a == b
 }
 
-// withoutColors drops color codes of terminals.
-func withoutColors(line string) string {
-	if strings.IndexByte(line, escape[0]) < 0 {
+// decodeLine undoes the escapes in a line, those of Docker's log, `{"log":"\tat a.B.c(B.java:1)\n", "stream":"stderr"}`, and colors.
+func (t *text) decodeLine(line string) string {
+	if text, ok := strings.CutPrefix(line, `{"log":"`); ok {
+		text, _, _ = strings.Cut(text, `","stream":"`)
+		line = t.unescape(strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`))
+	} else if strings.HasPrefix(line, `\t`) {
+		line = t.unescape(line)
+	}
+	if strings.IndexByte(line, '\x1b') < 0 {
 		return line
 	}
-	var plain strings.Builder
+	start := t.decoded.Len()
 	for line != "" {
-		before, rest, _ := strings.Cut(line, escape+"[")
-		plain.WriteString(before)
+		before, rest, _ := strings.Cut(line, "\x1b[")
+		t.decoded.WriteString(before)
 		line = strings.TrimLeft(rest, "0123456789;")
 		line = line[min(1, len(line)):]
 	}
-	return plain.String()
-}
-
-// fromContainer reads a line of Docker's log, `{"log":"\tat a.B.c(B.java:1)\n", "stream":"stderr"}`.
-func fromContainer(line string) string {
-	if text, ok := strings.CutPrefix(line, `{"log":"`); ok {
-		text, _, _ = strings.Cut(text, `","stream":"`)
-		line = jsonEscapes.Replace(strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`))
-	}
-	return line
+	return t.decodedFrom(start)
 }
 
 var jsonEscapes = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`, `\/`, "/")
+
+// unescape returns s without the escapes of JSON.
+func (t *text) unescape(s string) string {
+	start := t.decoded.Len()
+	_, _ = jsonEscapes.WriteString(&t.decoded, s) // memory takes all
+	return t.decodedFrom(start)
+}
+
+// decodedFrom is what was decoded last. Nothing overwrites it before the next error is read.
+func (t *text) decodedFrom(start int) string {
+	last := t.decoded.Bytes()[start:]
+	return unsafe.String(unsafe.SliceData(last), len(last))
+}
+
+// Keep lets the strings of this error last. Otherwise those that were decoded change when the next error is read.
+func (t *text) Keep() { t.decoded = bytes.Buffer{} }
 
 // isEscaped reports whether a piece was encoded once too often, so that "\\n" ends its lines. It may
 // also be in a path of Windows, but not before or behind these.

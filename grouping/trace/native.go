@@ -363,8 +363,10 @@ func nativeMark(l line) mark {
 	if fault, _, ok := strings.Cut(l.string, " of size "); ok && strings.HasPrefix(fault, "Invalid ") { // by Valgrind
 		return mark{kind: header, typ: fault}
 	}
-	if signal := signalIn(l.string); signal != "" {
-		return mark{kind: header, typ: signal}
+	if strings.Contains(l.string, "SIG") { // "*** Signal 11 (SIGSEGV)"; one that a program raises to end itself says nothing
+		if signal := wordOf(l.string, signals); signal != "" {
+			return mark{kind: header, typ: signal}
+		}
 	}
 	return mark{}
 }
@@ -388,15 +390,6 @@ func (s *Span) withoutBanner() {
 		s.Type = fault
 	}
 	s.Message = ""
-}
-
-// signalIn is the signal that a line names: "*** Signal 11 (SIGSEGV)".
-// One that a program raises to end itself says nothing.
-func signalIn(s string) string {
-	if !strings.Contains(s, "SIG") {
-		return ""
-	}
-	return wordOf(s, signals)
 }
 
 // wordOf is the first word of a text that is in a set.

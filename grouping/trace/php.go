@@ -17,7 +17,6 @@ func phpPlaced(f *Frame) bool {
 	if ok = ok && allDigits(line); ok {
 		f.File, f.Line = file, number(line)
 	}
-	f.Function = strings.ReplaceAll(f.Function, `\\`, `\`) // Monolog writes traces as JSON
 	return (ok || f.File == internalFunction) && phpCalled(f)
 }
 
@@ -28,6 +27,14 @@ var (
 	xdebugForms = []form{formOf("PHP $n. $fn*) $place~.php").checked(phpCalled), formOf("$n. $fn*) $place~.php").checked(phpCalled)}
 	phpPlaces   = []form{formOf("$_* in $file on line $line"), formOf("$_* in $place")} // of a syntax error
 )
+
+// unescapeName reads a name that Monolog may have written as JSON.
+func (t *text) unescapeName(name string) string {
+	if strings.Contains(name, `\\`) {
+		return t.unescape(name)
+	}
+	return name
+}
 
 // phpCalled splits "Ns\Cls->fn(args)" into class and function.
 func phpCalled(f *Frame) bool {
@@ -48,12 +55,6 @@ var phpMarks = []markForm{
 	{wrapper, formOf("Next $error* in $place")}, {wrapper, formOf("Next $error")},
 	{header, formOf("$_Uncaught $error* in $place")}, {header, formOf("$_Uncaught $error")},
 	{header, formOf("$error* in $place")}, {header, formOf("$class")},
-}
-
-func phpMark(l line) mark {
-	m := markIn(l, phpMarks)
-	m.typ = strings.ReplaceAll(m.typ, `\\`, `\`)
-	return m
 }
 
 func phpInApp(f *Frame) bool {

@@ -49,10 +49,7 @@ func pythonMark(l line) mark {
 	if m := markIn(l, pythonReports); m.kind != noMark {
 		return m
 	}
-	if typ, message, ok := typeAndMessage(l.string); ok {
-		return mark{trailer, typ, message}
-	}
-	return mark{}
+	return headerOf(l.string, func(string) bool { return true }).below()
 }
 
 // pythonReports read also the name of an error as Django prints it below the calls, and AWS Lambda above.

@@ -1,6 +1,9 @@
 package trace
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func withoutIndent(line string) string { return blanks.trimLeft(line) }
 
@@ -50,21 +53,11 @@ func appendWithoutDigits(dst []byte, s string) []byte {
 }
 
 func beginsWithAny(s string, beginnings ...string) bool {
-	for _, one := range beginnings {
-		if strings.HasPrefix(s, one) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(beginnings, func(one string) bool { return strings.HasPrefix(s, one) })
 }
 
 func endsWithAny(s string, ends ...string) bool {
-	for _, one := range ends {
-		if strings.HasSuffix(s, one) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ends, func(one string) bool { return strings.HasSuffix(s, one) })
 }
 
 // partsOf are parts of names, see containsAny.

@@ -10,12 +10,13 @@ import (
 
 // Bounds that keep an error's cost linear and small.
 const (
-	maxLines  = 1024 // of a trace; of a longer one, the first and the last half
-	maxLine   = 2048 // bytes of a line
-	maxWindow = 8    // distance of frames within which a repetition is recursion
-	maxSpans  = 64   // exceptions of a chain
-	maxNested = 4    // errors that a message names, one in the other
-	MaxShown  = 100  // frames of an exception that are shown
+	maxLines   = 1024     // of a trace; of a longer one, the first and the last half
+	maxLine    = 2048     // bytes of a line
+	maxWindow  = 8        // distance of frames within which a repetition is recursion
+	maxSpans   = 64       // exceptions of a chain
+	maxDecoded = 64 << 10 // bytes of decoded text whose memory is used for the next error
+	maxNested  = 4        // errors that a message names, one in the other
+	MaxShown   = 100      // frames of an exception that are shown
 )
 
 // Trace is a parsed stack trace. It reuses its memory.
@@ -85,6 +86,9 @@ func (t *Trace) detect() {
 
 func (t *Trace) reset() {
 	t.lines, t.frames, t.spans = t.lines[:0], t.frames[:0], t.spans[:0]
+	if t.decoded.Reset(); t.decoded.Cap() > maxDecoded {
+		t.Keep()
+	}
 	t.names, t.open, t.skip, t.ignoring, t.place = t.names[:0], 0, -1, false, Frame{}
 }
 
@@ -99,6 +103,10 @@ func (t *Trace) read() {
 			m = t.syntax.markOf(l)
 		} else if t.syntax.opens != nil {
 			m = t.syntax.opens(l)
+		}
+		if t.syntax.language == PHP {
+			f.Module, f.Function = t.unescapeName(f.Module), t.unescapeName(f.Function)
+			m.typ = t.unescapeName(m.typ)
 		}
 		if m.kind != noMark && !t.apply(m.withNext(t.lines[i+1:]), l.string) {
 			return
