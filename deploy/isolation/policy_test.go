@@ -543,6 +543,9 @@ func TestStartingUntilCredentialsAreKnown(t *testing.T) {
 		for _, caller := range callers {
 			got := w.send(t, caller.sends(request{method: method, path: path, body: p.body}))
 			status, code := http.StatusInternalServerError, got.get("code")
+			if path == bulkPath && method != http.MethodOptions { // so does a client of Elasticsearch
+				status = http.StatusServiceUnavailable
+			}
 			if path == otlpPath && method == http.MethodPost { // a Collector sends again what was answered so
 				status = http.StatusServiceUnavailable
 				code, _, _ = strings.Cut(got.get("message"), ":")

@@ -38,7 +38,7 @@ func (in *Intake) PostBulk(w http.ResponseWriter, r *http.Request) error {
 	for _, f := range problem.Faults {
 		faults[*f.Index] = bulkFault{Type: f.Code, Reason: f.Detail + " " + f.Fix}
 	}
-	bulk.write(w, faults, 0)
+	bulk.write(w, faults)
 	return nil
 }
 
@@ -55,8 +55,12 @@ func writeElasticError(w http.ResponseWriter, r *http.Request, problem *httpapi.
 	for name, values := range problem.Header {
 		w.Header()[name] = values
 	}
-	httpapi.WriteJSON(w, problem.Status, elasticError{
-		Error: bulkFault{Type: problem.Code, Reason: problem.Detail}, Status: problem.Status, Code: problem.Code, RequestID: httpapi.RequestID(r.Context()),
+	status := problem.Status
+	if status == http.StatusInternalServerError { // after which clients don't send again
+		status = http.StatusServiceUnavailable
+	}
+	httpapi.WriteJSON(w, status, elasticError{
+		Error: bulkFault{Type: problem.Code, Reason: problem.Detail}, Status: status, Code: problem.Code, RequestID: httpapi.RequestID(r.Context()),
 	})
 }
 
@@ -103,32 +107,34 @@ type bulkBody struct {
 	Items  []map[string]bulkResult `json:"items"`
 }
 
+func (e *elasticProtocol) leftOut() (documents int64) {
+	for i := range e.items {
+		if e.items[i].Fault != "" {
+			documents++
+		}
+	}
+	return documents
+}
+
 func (e *elasticProtocol) answer(w http.ResponseWriter, batch *ingest.Batch) {
-	faults, listed := map[int]bulkFault{}, maxRecords
+	faults := map[int]bulkFault{}
 	if batch != nil {
 		for i := range batch.Faults {
 			f := &batch.Faults[i]
 			faults[f.Index] = bulkFault{Type: string(f.Code), Reason: f.Detail + " " + f.Fix}
-			if batch.FaultsTruncated {
-				listed = f.Index
-			}
 		}
 	}
-	e.write(w, faults, listed)
+	e.write(w, faults)
 }
 
-// write answers what became of each document. Of those from listed on,
-// faults may not be known: they count as rejected.
-func (e *elasticProtocol) write(w http.ResponseWriter, faults map[int]bulkFault, listed int) {
+// write answers what became of each document; faults are by record.
+func (e *elasticProtocol) write(w http.ResponseWriter, faults map[int]bulkFault) {
 	body := bulkBody{Items: make([]map[string]bulkResult, 0, len(e.items))}
 	for _, item := range e.items {
 		result := bulkResult{Index: item.Index, ID: item.ID, Status: http.StatusCreated}
 		fault, rejected := faults[item.Record]
-		switch {
-		case item.Fault != "":
+		if item.Fault != "" {
 			fault, rejected = bulkFault{Type: "invalid_document", Reason: item.Fault}, true
-		case !rejected && item.Record >= listed:
-			fault, rejected = bulkFault{Type: string(ingest.CodeInvalidEntries), Reason: "Too many documents are invalid to say why."}, true
 		}
 		if rejected {
 			result.Status, result.Error, body.Errors = http.StatusBadRequest, &fault, true

@@ -320,6 +320,7 @@ func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 	}
 	q.w.Header().Set("Weir-Batch-Id", receipt.Batch)
 	if q.translated != nil {
+		q.rejected += q.translated.leftOut()
 		q.translated.answer(q.w, batch)
 		return
 	}

@@ -44,15 +44,17 @@ func (l *lokiProtocol) workingMemory(body []byte) int64 {
 
 func (l *lokiProtocol) toOTLP(body []byte) ([]byte, error) {
 	if l.media == lokiProtobuf {
-		return shippers.Loki(body)
+		return shippers.Loki(body, maxRecords)
 	}
-	return shippers.LokiJSON(body)
+	return shippers.LokiJSON(body, maxRecords)
 }
 
 func (*lokiProtocol) invalid(err error) error {
 	return httpapi.NewProblem(http.StatusBadRequest, "invalid_loki",
 		"The body can't be read as a push request of Loki: "+strings.TrimSuffix(err.Error(), ".")+". Send protobuf compressed by Snappy, or JSON.")
 }
+
+func (*lokiProtocol) leftOut() int64 { return 0 }
 
 // answer says nothing of rejected records: to Loki's clients, an answer but
 // 204 means that nothing was stored.

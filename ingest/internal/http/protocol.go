@@ -28,6 +28,7 @@ type protocol interface {
 	workingMemory(body []byte) int64 // of toOTLP, beside what it returns
 	toOTLP(body []byte) ([]byte, error)
 	invalid(err error) error // the answer to a body that can't be read
+	leftOut() int64          // entries that became no record
 	// answer tells which records were rejected. A batch that is nil had none.
 	answer(w http.ResponseWriter, batch *ingest.Batch)
 }
@@ -56,6 +57,10 @@ func (q *request) translate(body []byte, to io.Writer) (err error) {
 // acceptTranslated accepts the entries that log records became.
 func (q *request) acceptTranslated(body *Body) error {
 	if q.translated.translation.Records == 0 {
+		if lost := q.translated.leftOut(); lost > 0 {
+			q.entries = lost
+			return httpapi.NewProblem(http.StatusBadRequest, string(ingest.CodeInvalidEntries), "None of the entries can be read. Nothing was stored.")
+		}
 		q.translated.answer(q.w, nil)
 		return nil
 	}

@@ -60,7 +60,7 @@ func TestBulk(t *testing.T) {
 	}
 	long := strings.Repeat("x", 10241)
 	w := serveShipper(in.PostBulk, document("a")+document(long)+`{"index":{}}`+"\nno JSON\n"+document("b"), "Content-Type", "application/x-ndjson")
-	const kept = `{"timestamp":"2026-01-31T12:00:00Z","level":"info","message":"%","metadata":{}}` + "\n"
+	const kept = `{"timestamp":"2026-01-31T12:00:00Z","level":"info","message":"%","metadata":{"_index":"logs"}}` + "\n"
 	const fine = `{"create":{"_index":"logs","status":201}}`
 	got := w.Body.String()
 	for _, part := range []string{
@@ -74,6 +74,9 @@ func TestBulk(t *testing.T) {
 	if w.Code != http.StatusOK || log.lines != strings.Replace(kept, "%", "a", 1)+strings.Replace(kept, "%", "b", 1) || w.Header().Get("X-Elastic-Product") == "" {
 		t.Errorf("%d %v: kept %s", w.Code, w.Header(), log.lines)
 	}
+	if w := serveShipper(in.PostBulk, "{\"create\":{}}\nno JSON\n"); w.Code != http.StatusOK || strings.Count(w.Body.String(), `"status":400`) != 1 {
+		t.Errorf("none readable: %d %s", w.Code, w.Body)
+	}
 	log.lines = ""
 	if w := serveShipper(in.PostBulk, document(long)); w.Code != http.StatusOK || strings.Count(w.Body.String(), `"status":400`) != 1 || log.lines != "" {
 		t.Errorf("none valid: %d %s: kept %s", w.Code, w.Body, log.lines)
@@ -85,7 +88,7 @@ func TestBulk(t *testing.T) {
 }
 
 // Shippers that can't send a header of their own have the key as a password
-// or a token. What may be sent again is 429 or 500 with Retry-After.
+// or a token. What may be sent again is 429, 500 or 503 with Retry-After.
 func TestShippers(t *testing.T) {
 	down := newIntake(t, &memoryLog{err: errors.New("no broker")}, plenty)
 	empty := newIntake(t, new(memoryLog), ingest.Account{})
@@ -104,7 +107,7 @@ func TestShippers(t *testing.T) {
 		{"bearer", up.PostLoki, loki, []string{"X-Api-Key", "", "Authorization", "Bearer " + secret}, 401, "without Bearer"},
 		{"wrong", up.PostBulk, bulk, []string{"X-Api-Key", "weir_x"}, 401, "invalid_api_key"},
 		{"no broker", down.PostLoki, loki, nil, 500, "unavailable"},
-		{"no broker", down.PostBulk, bulk, nil, 500, "unavailable"},
+		{"no broker", down.PostBulk, bulk, nil, 503, "unavailable"},
 		{"quota", empty.PostLoki, loki, nil, 429, "quota_exceeded"},
 		{"quota", empty.PostBulk, bulk, nil, 429, "quota_exceeded"},
 		{"no push", up.PostLoki, "[]", nil, 400, "there is [] instead of {. Send protobuf"},
@@ -115,7 +118,7 @@ func TestShippers(t *testing.T) {
 		{"labels", up.PostLoki, `{"streams":[{"stream":{` + strings.TrimSuffix(strings.Repeat(`"a":"b",`, 1001), ",") + `},"values":[["1","a"]]}]}`, nil, 400, "invalid_loki"},
 	} {
 		w := serveShipper(c.handle, c.body, c.headers...)
-		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) || (w.Header().Get("Retry-After") != "") != (c.status == 429 || c.status == 500) {
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) || (w.Header().Get("Retry-After") != "") != (c.status == 429 || c.status >= 500) {
 			t.Errorf("%s: %d %s %v", c.name, w.Code, w.Body, w.Header())
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/weirlog/weir/ingest"
 )
@@ -18,13 +19,14 @@ type Item struct {
 	Fault  string // why
 }
 
-// Bulk rewrites a bulk request of Elasticsearch: a line with an action, then
-// one with the document. Documents whose items all have an _id have it as
-// log.record.uid, so that a repetition is known. One that can't be read
-// becomes no record. The error says which line is no action, or that there
-// are more than most items.
+// Bulk rewrites a bulk request of Elasticsearch with at most so many
+// documents: a line with an action, then one with the document. If all items
+// have an _id, each record has that as its log.record.uid, so that a
+// repetition is known. A document that can't be read becomes no record. The
+// error says which line is no action, or that there are more items.
 func Bulk(body []byte, most int) (request []byte, bulk []Item, err error) {
 	w := bulkWriter{}
+	w.most = most
 	for line := range bytes.Lines(body) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
@@ -44,10 +46,10 @@ func Bulk(body []byte, most int) (request []byte, bulk []Item, err error) {
 
 type bulkWriter struct {
 	request
-	items   []Item
-	open    bool // the last item has no document yet
-	lines   int
-	written int
+	items []Item
+	open  bool // the last item has no document yet
+	lines int
+	taken [kinds]bool // what the record has already
 }
 
 func (w *bulkWriter) read(line []byte) error {
@@ -60,28 +62,29 @@ func (w *bulkWriter) read(line []byte) error {
 	if item.Fault != "" {
 		return nil
 	}
-	if err := w.document(line, item.ID); err != nil {
-		item.Fault = err.Error()
-		w.record, w.resource = w.record[:0], w.resource[:0]
+	if err := w.document(line, item); err != nil {
+		item.Fault = fmt.Sprintf("The document can't be read: %.300v.", err)
+		w.record, w.resource, w.attributes = w.record[:0], w.resource[:0], 0
 		return nil
 	}
-	w.endRecord()
-	w.endResource()
 	item.Record = w.written
-	w.written++
+	if err := w.endRecord(); err != nil {
+		return err
+	}
+	w.endResource()
 	return nil
 }
 
 func (w *bulkWriter) action(line []byte) error {
 	var actions map[string]struct {
 		Index string `json:"_index"`
-		ID    string `json:"_id"`
+		ID    any    `json:"_id"`
 	}
 	if err := json.Unmarshal(line, &actions); err != nil || len(actions) != 1 {
 		return fmt.Errorf(`there is %.100q instead of an action such as {"create": {}}`, line)
 	}
 	for name, of := range actions {
-		item := Item{Action: name, Index: of.Index, ID: of.ID, Record: -1}
+		item := Item{Action: name, Index: of.Index, ID: idOf(of.ID), Record: -1}
 		if name != "create" && name != "index" {
 			item.Fault = fmt.Sprintf("There is no %.20s: logs are only added, by create or index.", name)
 		}
@@ -91,126 +94,131 @@ func (w *bulkWriter) action(line []byte) error {
 	return nil
 }
 
-// A fieldKind is what a field of a document becomes.
-type fieldKind int
-
-const (
-	attributeField fieldKind = iota
-	instantField
-	messageField
-	levelField
-	environmentField
-	errorField // an object
-)
-
-var fieldKinds = map[string]fieldKind{
-	"@timestamp": instantField, "timestamp": instantField,
-	"message": messageField, "log": messageField, "msg": messageField,
-	"log.level": levelField, "level": levelField, "severity": levelField,
-	"error": errorField, "service.environment": environmentField,
+// idOf is an _id, which may be a number.
+func idOf(id any) string {
+	switch id := id.(type) {
+	case string:
+		return id
+	case float64:
+		return strconv.FormatFloat(id, 'f', -1, 64)
+	}
+	return ""
 }
 
-// renamed are fields that OpenTelemetry calls otherwise.
-var renamed = map[string]string{
+// A kind is what a field of a document becomes.
+type kind int
+
+const (
+	attributeKind kind = iota
+	timeKind
+	messageKind
+	levelKind
+	environmentKind
+	kinds
+)
+
+// fields are those that become more than attributes, by their names with
+// dots. The first of a kind that fits counts.
+var fields = map[string]kind{
+	"@timestamp": timeKind, "timestamp": timeKind,
+	"message": messageKind, "log": messageKind, "msg": messageKind,
+	"log.level": levelKind, "level": levelKind, "severity": levelKind,
+	"service.environment": environmentKind,
+}
+
+// exceptions are fields that OpenTelemetry calls otherwise.
+var exceptions = map[string]string{
 	"error.type": "exception.type", "error.message": "exception.message", "error.stack_trace": "exception.stacktrace",
 }
 
-// maxFields is how many a document may have: records have at most 1,000 attributes.
-const maxFields = 950
+// opened are objects of which a member may become more than a part of an attribute.
+var opened = map[string]bool{"log": true, "service": true, "error": true}
 
-func (w *bulkWriter) document(line []byte, id string) error {
-	var done [errorField + 1]bool
-	fields := 0
-	err := members(line, func(name string, value []byte) error {
-		if fields++; fields > maxFields {
-			return fmt.Errorf("it has more than %d fields", maxFields)
+func (w *bulkWriter) document(line []byte, item *Item) error {
+	w.taken = [kinds]bool{}
+	if err := members(line, w.field); err != nil {
+		return err
+	}
+	if item.Index != "" {
+		if err := w.attribute("_index", stringOf([]byte(item.Index))); err != nil {
+			return err
 		}
-		kind := fieldKinds[name]
-		if kind != attributeField && !done[kind] && w.take(kind, value) {
-			done[kind] = true
-			return nil
-		}
-		if name == "log" || name == "service" {
-			w.nested(name, value)
-		}
-		return w.attribute(name, value)
-	})
-	if err != nil {
-		return fmt.Errorf("The document can't be read: %.300w.", err) //nolint:staticcheck // a sentence for people
 	}
-	if id != "" {
-		w.record = appendAttribute(w.record, recordAttribute, "log.record.uid", stringOf([]byte(id)))
-	}
-	return nil
-}
-
-// take writes the part of a record that a field is, unless its value does not fit.
-func (w *bulkWriter) take(kind fieldKind, value []byte) bool {
-	if kind == errorField {
-		return w.failure(value)
-	}
-	var text string
-	isText := json.Unmarshal(value, &text) == nil
-	switch kind {
-	case instantField:
-		if !isText {
-			text = string(value)
-		}
-		at, ok := ingest.ReadInstant([]byte(text))
-		if ok {
-			w.appendTime(at)
-		}
-		return ok
-	case messageField:
-		if isText {
-			w.record = appendMessage(w.record, bodyField, stringOf([]byte(text)))
-		}
-		return isText
-	}
-	if kind == environmentField {
-		w.resource = appendAttribute(w.resource[:0], resourceAttribute, environment, stringOf([]byte(text)))
-		return isText
-	}
-	_, known := ingest.LevelNamed([]byte(text))
-	if known {
-		w.record = appendMessage(w.record, severityText, []byte(text))
-	}
-	return known
-}
-
-// failure writes an error that is an object of texts.
-func (w *bulkWriter) failure(value []byte) bool {
-	if value[0] != '{' || bytes.Count(value, []byte(":")) > 20 { // more than an error's own fields, which stay together
-		return false
-	}
-	err := members(value, func(name string, value []byte) error { return w.attribute("error."+name, value) })
-	return err == nil
-}
-
-// nested writes what OpenTelemetry has a place for in an object that stays
-// an attribute.
-func (w *bulkWriter) nested(object string, value []byte) {
-	if value[0] != '{' {
-		return
-	}
-	_ = members(value, func(name string, value []byte) error { // it was read once already
-		switch object + "." + name {
-		case "log.level":
-			w.take(levelField, value)
-		case "service.environment":
-			w.take(environmentField, value)
-		}
+	if item.ID == "" {
 		return nil
-	})
+	}
+	return w.attribute("log.record.uid", stringOf([]byte(item.ID)))
 }
 
-func (w *bulkWriter) attribute(name string, value []byte) error {
-	if as, ok := renamed[name]; ok {
+// field writes a field of a document. Objects stay whole, but for an error.
+func (w *bulkWriter) field(name string, value []byte) error {
+	if opened[name] && value[0] == '{' {
+		if name == "error" {
+			return members(value, func(member string, value []byte) error { return w.plain(name+"."+member, value) })
+		}
+		err := members(value, func(member string, value []byte) error {
+			w.take(name+"."+member, value)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return w.plain(name, value)
+	}
+	if w.take(name, value) && fields[name] != environmentKind {
+		return nil
+	}
+	return w.plain(name, value)
+}
+
+// plain writes a field as an attribute.
+func (w *bulkWriter) plain(name string, value []byte) error {
+	if as, is := exceptions[name]; is && value[0] == '"' {
 		name = as
 	}
 	converted, err := anyOf(decoderOf(value), 1)
-	if err == nil {
-		w.record = appendAttribute(w.record, recordAttribute, name, converted)
+	if err != nil {
+		return err
 	}
-	return err
+	return w.attribute(name, converted)
+}
+
+// take writes the part of a record that a field is, if it fits and none was before.
+func (w *bulkWriter) take(name string, value []byte) (fits bool) {
+	kind := fields[name]
+	if kind == attributeKind || w.taken[kind] {
+		return false
+	}
+	text, isText := textOf(value)
+	switch kind {
+	case timeKind:
+		at, is := ingest.ReadInstant(text)
+		fits = is && w.time(at)
+	case messageKind:
+		if fits = isText; fits {
+			w.record = appendMessage(w.record, bodyField, stringOf(text))
+		}
+	case levelKind:
+		if _, fits = ingest.LevelNamed(text); fits {
+			w.record = appendMessage(w.record, severityText, text)
+		}
+	case environmentKind:
+		if fits = isText; fits {
+			w.resource = appendAttribute(w.resource, resourceAttribute, environment, stringOf(text))
+		}
+	}
+	w.taken[kind] = fits
+	return fits
+}
+
+// textOf returns a text, or a number as it is written.
+func textOf(value []byte) (text []byte, isText bool) {
+	if value[0] != '"' {
+		return value, false
+	}
+	var unquoted string
+	if json.Unmarshal(value, &unquoted) != nil {
+		return nil, false
+	}
+	return []byte(unquoted), true
 }

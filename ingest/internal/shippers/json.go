@@ -35,13 +35,13 @@ func items(array []byte, each func(item []byte) error) error {
 }
 
 func decoderOf(text []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
+	return jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 func elements(decoder *jsontext.Decoder, kind jsontext.Kind, each func(jsontext.Value) error) error {
 	if opens := decoder.PeekKind(); opens != kind {
 		value, err := decoder.ReadValue()
-		if err != nil {
+		if err != nil || opens == 'n' { // null is empty
 			return err
 		}
 		return fmt.Errorf("there is %.100s instead of %c", value, kind)

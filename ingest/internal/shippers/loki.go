@@ -8,55 +8,92 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/s2"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/otlp"
 )
+
+// levelLabels are what levels are called. The first that names one counts.
+var levelLabels = []string{"level", "severity", "detected_level"}
+
+// environmentLabels are what environments are called, the same.
+var environmentLabels = []string{"env", "environment"}
 
 // A pair is a label, or a member of structured metadata.
 type pair struct{ name, value string }
 
-// levelLabels are what levels are called, the first that is one counts.
-var levelLabels = []string{"level", "severity", "detected_level"}
+// pairs are at most maxAttributes.
+type pairs []pair
 
-// takeLevel removes the level from pairs and returns it; "": there is none.
-func takeLevel(pairs []pair) (level string, others []pair) {
+func (p *pairs) add(name, value string) error {
+	if len(*p) == maxAttributes {
+		return fmt.Errorf("it has more than %d labels", maxAttributes)
+	}
+	*p = append(*p, pair{name, value})
+	return nil
+}
+
+// takeLevel removes the level and returns it; "": there is none.
+func (p *pairs) takeLevel() string {
 	for _, name := range levelLabels {
-		i := slices.IndexFunc(pairs, func(p pair) bool { return p.name == name })
+		i := slices.IndexFunc(*p, func(of pair) bool { return of.name == name })
 		if i < 0 {
 			continue
 		}
-		level = pairs[i].value
+		level := (*p)[i].value
 		if _, known := ingest.LevelNamed([]byte(level)); known {
-			return level, slices.Delete(pairs, i, i+1)
+			*p = slices.Delete(*p, i, i+1)
+			return level
 		}
 	}
-	return "", pairs
+	return ""
 }
 
-// startStream begins the records of a stream with labels.
-func (r *request) startStream(labels []pair) (level string) {
-	level, labels = takeLevel(labels)
+// A stream is what the lines of a stream have in common.
+type stream struct {
+	request
+	level  string // "": its lines say it
+	labels int
+}
+
+// start begins the lines of a stream.
+func (s *stream) start(labels pairs) error {
+	s.level = labels.takeLevel()
+	for _, name := range environmentLabels {
+		if i := slices.IndexFunc(labels, func(of pair) bool { return of.name == name }); i >= 0 {
+			labels[i].name = environment
+			break
+		}
+	}
 	for _, l := range labels {
-		if l.name == "env" || l.name == "environment" {
-			l.name = environment
+		if err := s.label(l.name, stringOf([]byte(l.value))); err != nil {
+			return err
 		}
-		r.resource = appendAttribute(r.resource, resourceAttribute, l.name, stringOf([]byte(l.value)))
 	}
-	return level
+	s.labels = s.attributes
+	return nil
 }
 
-func (r *request) line(at ingest.Instant, level string, line []byte, metadata []pair) {
-	r.appendTime(at)
-	if own, others := takeLevel(metadata); own != "" {
-		level, metadata = own, others
+// line writes a line. A time that OTLP can't say stays as metadata.
+func (s *stream) line(at ingest.Instant, written string, line []byte, metadata pairs) error {
+	s.attributes = s.labels
+	if !s.time(at) {
+		if err := metadata.add("timestamp", written); err != nil {
+			return err
+		}
 	}
-	r.record = appendMessage(r.record, severityText, []byte(level))
-	r.record = appendMessage(r.record, bodyField, stringOf(line))
+	level := metadata.takeLevel()
+	if level == "" {
+		level = s.level
+	}
+	s.record = appendMessage(s.record, severityText, []byte(level))
+	s.record = appendMessage(s.record, bodyField, stringOf(line))
 	for _, m := range metadata {
-		r.record = appendAttribute(r.record, recordAttribute, m.name, stringOf([]byte(m.value)))
+		if err := s.attribute(m.name, stringOf([]byte(m.value))); err != nil {
+			return err
+		}
 	}
-	r.endRecord()
+	return s.endRecord()
 }
 
 // UnpackedLoki returns the size of a push request in protobuf when it is
@@ -69,37 +106,41 @@ func UnpackedLoki(body []byte) int64 {
 	return int64(size)
 }
 
-// Loki rewrites a push request of Loki: protobuf, compressed by Snappy.
-func Loki(body []byte) ([]byte, error) {
+// Loki rewrites a push request of Loki with at most so many lines:
+// protobuf, compressed by Snappy.
+func Loki(body []byte, most int) ([]byte, error) {
 	plain, err := s2.Decode(nil, body)
 	if err != nil {
 		return nil, fmt.Errorf("it is not compressed by Snappy: %w", err)
 	}
-	r := new(request)
-	err = messages(plain, 1, func(stream []byte) error {
-		labels, err := labelsOf(stream)
+	s := &stream{request: request{most: most}}
+	err = otlp.Repeated(plain, 1, func(text []byte) error {
+		labels, err := labelsOf(text)
 		if err != nil {
 			return err
 		}
-		level := r.startStream(labels)
-		if err := messages(stream, 2, func(entry []byte) error { return r.lokiEntry(entry, level) }); err != nil {
+		if err := s.start(labels); err != nil {
 			return err
 		}
-		r.endResource()
+		if err := otlp.Repeated(text, 2, s.entry); err != nil {
+			return err
+		}
+		s.endResource()
 		return nil
 	})
-	return r.out, err
+	return s.out, err
 }
 
 // labelsOf reads the labels of a stream: a selector such as {app="cart", env="prod"}.
-func labelsOf(stream []byte) (labels []pair, err error) {
-	err = messages(stream, 1, func(text []byte) error {
+func labelsOf(stream []byte) (labels pairs, err error) {
+	err = otlp.Repeated(stream, 1, func(text []byte) error {
 		rest := strings.TrimSpace(string(text))
 		if !strings.HasPrefix(rest, "{") || !strings.HasSuffix(rest, "}") {
 			return fmt.Errorf("the labels %.100q are not in braces", text)
 		}
 		for rest = strings.TrimSpace(rest[1 : len(rest)-1]); rest != ""; rest = strings.TrimLeft(rest, ", ") {
 			name, after, _ := strings.Cut(rest, "=")
+			after = strings.TrimLeft(after, " ")
 			quoted, err := strconv.QuotedPrefix(after)
 			if err != nil {
 				return fmt.Errorf("the labels %.100q can't be read", text)
@@ -108,7 +149,9 @@ func labelsOf(stream []byte) (labels []pair, err error) {
 			if err != nil {
 				return fmt.Errorf("the labels %.100q can't be read", text)
 			}
-			labels = append(labels, pair{strings.TrimSpace(name), value})
+			if err := labels.add(strings.TrimSpace(name), value); err != nil {
+				return err
+			}
 			rest = after[len(quoted):]
 		}
 		return nil
@@ -116,92 +159,96 @@ func labelsOf(stream []byte) (labels []pair, err error) {
 	return labels, err
 }
 
-func (r *request) lokiEntry(entry []byte, level string) error {
+func (s *stream) entry(text []byte) error {
 	var at ingest.Instant
 	var line []byte
-	var metadata []pair
-	err := fieldsOf(entry, func(field protowire.Number, text []byte, _ uint64) error {
-		switch field {
+	var metadata pairs
+	err := otlp.Fields(text, func(f otlp.Field) error {
+		switch f.Number {
 		case 1: // Timestamp
-			return fieldsOf(text, func(field protowire.Number, _ []byte, value uint64) error {
-				switch field {
+			return otlp.Fields(f.Bytes, func(f otlp.Field) error {
+				switch f.Number {
 				case 1:
-					at.Seconds = int64(value) //nolint:gosec // two's complement by the format
+					at.Seconds = int64(f.Value) //nolint:gosec // two's complement by the format
 				case 2:
-					at.Nanos = uint32(min(value, 999_999_999)) //nolint:gosec // bounded
+					at.Nanos = uint32(min(f.Value, 999_999_999)) //nolint:gosec // bounded
 				}
 				return nil
 			})
 		case 2:
-			line = text
+			line = f.Bytes
 		case 3: // LabelPair
 			var m pair
-			err := fieldsOf(text, func(field protowire.Number, text []byte, _ uint64) error {
-				switch field {
+			err := otlp.Fields(f.Bytes, func(f otlp.Field) error {
+				switch f.Number {
 				case 1:
-					m.name = string(text)
+					m.name = string(f.Bytes)
 				case 2:
-					m.value = string(text)
+					m.value = string(f.Bytes)
 				}
 				return nil
 			})
-			metadata = append(metadata, m)
-			return err
+			if err != nil {
+				return err
+			}
+			return metadata.add(m.name, m.value)
 		}
 		return nil
 	})
-	r.line(at, level, line, metadata)
-	return err
+	if err != nil {
+		return err
+	}
+	return s.line(at, strconv.FormatInt(at.Seconds, 10), line, metadata)
 }
 
 // LokiJSON rewrites a push request of Loki in JSON:
 // {"streams": [{"stream": {labels}, "values": [["nanoseconds", "line", {metadata}], …]}, …]}.
-func LokiJSON(body []byte) ([]byte, error) {
-	r := new(request)
+func LokiJSON(body []byte, most int) ([]byte, error) {
+	s := &stream{request: request{most: most}}
 	err := members(body, func(name string, value []byte) error {
 		if name != "streams" {
 			return nil
 		}
-		return items(value, r.lokiStream)
+		return items(value, s.stream)
 	})
-	return r.out, err
+	return s.out, err
 }
 
-func (r *request) lokiStream(stream []byte) error {
-	var labels []pair
-	var values []byte
-	err := members(stream, func(name string, value []byte) (err error) {
+func (s *stream) stream(text []byte) error {
+	var labels pairs
+	var values [][]byte // a member may be repeated
+	err := members(text, func(name string, value []byte) (err error) {
 		switch name {
 		case "stream":
 			labels, err = pairsOf(value)
 		case "values":
-			values = slices.Clone(value)
+			values = append(values, slices.Clone(value))
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	level := r.startStream(labels)
-	if err := items(values, func(value []byte) error { return r.lokiValue(value, level) }); err != nil {
+	if err := s.start(labels); err != nil {
 		return err
 	}
-	r.endResource()
+	for _, lines := range values {
+		if err := items(lines, s.value); err != nil {
+			return err
+		}
+	}
+	s.endResource()
 	return nil
 }
 
-func (r *request) lokiValue(value []byte, level string) error {
-	var at ingest.Instant
-	var line string
-	var metadata []pair
+func (s *stream) value(text []byte) error {
+	var at, line string
+	var metadata pairs
 	n := 0
-	err := items(value, func(item []byte) (err error) {
+	err := items(text, func(item []byte) (err error) {
 		switch n++; n {
 		case 1:
-			var nanos string
-			if err = json.Unmarshal(item, &nanos); err == nil {
-				at, err = nanosecondsOf(nanos)
-			}
+			err = json.Unmarshal(item, &at)
 		case 2:
 			err = json.Unmarshal(item, &line)
 		case 3:
@@ -210,28 +257,25 @@ func (r *request) lokiValue(value []byte, level string) error {
 		return err
 	})
 	if err == nil && n < 2 {
-		err = fmt.Errorf("the value %.100s has no time and line", value)
+		err = fmt.Errorf("the value %.100s has no time and line", text)
 	}
-	r.line(at, level, []byte(line), metadata)
-	return err
-}
-
-func nanosecondsOf(text string) (ingest.Instant, error) {
-	nanos, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return ingest.Instant{}, fmt.Errorf("the time %.100q is no number of nanoseconds since 1970", text)
+		return err
 	}
-	return ingest.Instant{Seconds: nanos / 1e9, Nanos: uint32(max(0, nanos%1e9))}, nil //nolint:gosec // those before 1970 are left out
+	var instant ingest.Instant
+	if nanos, err := strconv.ParseInt(at, 10, 64); err == nil && nanos > 0 {
+		instant = ingest.Instant{Seconds: nanos / 1e9, Nanos: uint32(nanos % 1e9)} //nolint:gosec // a remainder
+	}
+	return s.line(instant, at, []byte(line), metadata)
 }
 
-func pairsOf(object []byte) (pairs []pair, err error) {
+func pairsOf(object []byte) (of pairs, err error) {
 	err = members(object, func(name string, value []byte) error {
-		p := pair{name: name}
-		if err := json.Unmarshal(value, &p.value); err != nil {
+		var text string
+		if err := json.Unmarshal(value, &text); err != nil {
 			return fmt.Errorf("%.100q is %.100s, and no text", name, value)
 		}
-		pairs = append(pairs, p)
-		return nil
+		return of.add(name, text)
 	})
-	return pairs, err
+	return of, err
 }

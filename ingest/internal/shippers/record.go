@@ -1,12 +1,22 @@
 package shippers
 
 import (
-	"errors"
+	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weirlog/weir/ingest"
 )
+
+// maxAttributes is how many fields, labels or members of metadata a record
+// may have: those of OTLP have at most 1,000 attributes, some of which come
+// from elsewhere.
+const maxAttributes = 950
+
+// WorkingMemory is how much rewriting a request of so many bytes takes at
+// most, decompression included: a number of 4 bytes is 11 in protobuf, and
+// is copied as part of its array, attribute, record and resource.
+func WorkingMemory(bytes int64) int64 { return 16 * bytes }
 
 // A request is an ExportLogsServiceRequest that is being written.
 type request struct {
@@ -14,10 +24,11 @@ type request struct {
 	resource []byte // of the records, a Resource
 	records  []byte // ScopeLogs
 	record   []byte // LogRecord
-}
 
-// environment is the attribute of a resource that an entry's environment is.
-const environment = "deployment.environment.name"
+	most       int // records
+	written    int
+	attributes int // of the record and its resource
+}
 
 // Fields of the messages of opentelemetry.proto.logs.v1.
 const (
@@ -42,6 +53,9 @@ const (
 	mapValue
 )
 
+// environment is the attribute of a resource that an entry's environment is.
+const environment = "deployment.environment.name"
+
 func appendMessage(to []byte, field protowire.Number, content []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(to, field, protowire.BytesType), content)
 }
@@ -54,17 +68,43 @@ func appendAttribute(to []byte, field protowire.Number, name string, value []byt
 	return appendMessage(to, field, appendMessage(pair, 2, value))
 }
 
-func (r *request) appendTime(at ingest.Instant) {
-	nanos := uint64(at.Seconds)*1e9 + uint64(at.Nanos) //nolint:gosec // those before 1970 are left out
-	if at.Seconds >= 0 {
-		r.record = protowire.AppendFixed64(protowire.AppendTag(r.record, timeField, protowire.Fixed64Type), nanos)
+func (r *request) attribute(name string, value []byte) error {
+	if r.attributes++; r.attributes > maxAttributes {
+		return fmt.Errorf("it has more than %d fields or labels", maxAttributes)
 	}
+	r.record = appendAttribute(r.record, recordAttribute, name, value)
+	return nil
+}
+
+func (r *request) label(name string, value []byte) error {
+	if r.attributes++; r.attributes > maxAttributes {
+		return fmt.Errorf("it has more than %d fields or labels", maxAttributes)
+	}
+	r.resource = appendAttribute(r.resource, resourceAttribute, name, value)
+	return nil
+}
+
+// The seconds that OTLP can say: from 1970 on, 64 bits of nanoseconds.
+const endSeconds = 1 << 64 / 1_000_000_000
+
+// time writes a record's time, unless OTLP can't say it.
+func (r *request) time(at ingest.Instant) bool {
+	if at.Seconds < 0 || at.Seconds >= endSeconds || at == (ingest.Instant{}) {
+		return false
+	}
+	nanos := uint64(at.Seconds)*1e9 + uint64(at.Nanos) //nolint:gosec // neither is negative
+	r.record = protowire.AppendFixed64(protowire.AppendTag(r.record, timeField, protowire.Fixed64Type), nanos)
+	return true
 }
 
 // endRecord ends a record, and endResource those of a resource.
-func (r *request) endRecord() {
+func (r *request) endRecord() error {
+	if r.written++; r.written > r.most {
+		return fmt.Errorf("it has more than %d records", r.most)
+	}
 	r.records = appendMessage(r.records, recordField, r.record)
 	r.record = r.record[:0]
+	return nil
 }
 
 func (r *request) endResource() {
@@ -72,51 +112,5 @@ func (r *request) endResource() {
 		logs := appendMessage(appendMessage(nil, resourceField, r.resource), scopeLogsField, r.records)
 		r.out = appendMessage(r.out, resourceLogsField, logs)
 	}
-	r.resource, r.records = r.resource[:0], r.records[:0]
+	r.resource, r.records, r.attributes = r.resource[:0], r.records[:0], 0
 }
-
-var errProtobuf = errors.New("it is no protobuf")
-
-// fieldsOf calls each with the fields of a message: the content of texts and
-// messages, the value of numbers.
-func fieldsOf(message []byte, each func(field protowire.Number, text []byte, value uint64) error) error {
-	for len(message) > 0 {
-		field, kind, n := protowire.ConsumeTag(message)
-		if n < 0 {
-			return errProtobuf
-		}
-		message = message[n:]
-		var text []byte
-		var value uint64
-		switch kind {
-		case protowire.BytesType:
-			text, n = protowire.ConsumeBytes(message)
-		case protowire.VarintType:
-			value, n = protowire.ConsumeVarint(message)
-		default:
-			n = protowire.ConsumeFieldValue(field, kind, message)
-		}
-		if n < 0 {
-			return errProtobuf
-		}
-		message = message[n:]
-		if err := each(field, text, value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// messages calls each with the content of a message's fields of one number.
-func messages(message []byte, number protowire.Number, each func(text []byte) error) error {
-	return fieldsOf(message, func(field protowire.Number, text []byte, _ uint64) error {
-		if field != number {
-			return nil
-		}
-		return each(text)
-	})
-}
-
-// WorkingMemory is how much rewriting a request of so many bytes holds
-// beside it: what is written, at three depths.
-func WorkingMemory(bytes int64) int64 { return 4 * bytes }

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"time"
@@ -50,13 +53,13 @@ func TestLoki(t *testing.T) {
 		`{"timestamp":"2026-01-31T12:00:00Z","level":"warn","message":"slow \"cart\"","environment":"prod","metadata":{"app":"cart","deployment.environment.name":"prod"}},` +
 		`{"timestamp":"2026-01-31T12:00:00.000001Z","level":"error","message":"no cart","environment":"prod","metadata":{"app":"cart","deployment.environment.name":"prod"}},` +
 		`{"timestamp":"2026-01-31T12:00:00.000002Z","level":"warn","message":"","environment":"prod","metadata":{"user":"7","app":"cart","deployment.environment.name":"prod"}}]}`
-	inProtobuf, err := Loki(push(`{app="cart", env="prod", level="WARNING"}`, [3]string{`slow "cart"`}, [3]string{"no cart", "detected_level", "error"}, [3]string{"", "user", "7"}))
+	inProtobuf, err := Loki(push(`{app="cart", env="prod", level="WARNING"}`, [3]string{`slow "cart"`}, [3]string{"no cart", "detected_level", "error"}, [3]string{"", "user", "7"}), 9)
 	testenv.Must(t, err)
 	if got := entries(t, inProtobuf); got != want {
 		t.Errorf("protobuf:\n%s\nwant\n%s", got, want)
 	}
 	inJSON, err := LokiJSON([]byte(`{"streams":[{"values":[["1769860800000000000","slow \"cart\""],["1769860800000001000","no cart",{"detected_level":"error"}],
-		["1769860800000002000","",{"user":"7"}]],"stream":{"app":"cart","env":"prod","level":"WARNING"}}, {"stream":{}, "values":[]}], "other": 1}`))
+		["1769860800000002000","",{"user":"7"}]],"stream":{"app":"cart","env":"prod","level":"WARNING"}}, {"stream":null, "values":null}], "other": 1}`), 9)
 	testenv.Must(t, err)
 	if got := entries(t, inJSON); got != want {
 		t.Errorf("JSON:\n%s\nwant\n%s", got, want)
@@ -67,9 +70,9 @@ func TestLoki(t *testing.T) {
 func TestLokiFaults(t *testing.T) {
 	for body, want := range map[string]string{
 		`[]`: "instead of {", `{"streams":{}}`: "instead of [", `{"streams":[]} x`: "after its end", `{"streams":[{"values":[["1"]]}]}`: "no time and line",
-		`{"streams":[{"values":[["soon","a"]]}]}`: `"soon" is no number`, `{"streams":[{"stream":{"a":1}}]}`: `"a" is 1`, `{"streams":[`: "EOF",
+		`{"streams":[{"values":[["1","a"],["1","a"],["1","a"]]}]}`: "more than 2", `{"streams":[{"stream":{` + strings.Repeat(`"a":"",`, 950) + `"a":""}}]}`: "more than 950", `{"streams":[{"stream":{"a":1}}]}`: `"a" is 1`, `{"streams":[`: "EOF",
 	} {
-		if _, err := LokiJSON([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := LokiJSON([]byte(body), 2); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", body, err, want)
 		}
 	}
@@ -78,13 +81,40 @@ func TestLokiFaults(t *testing.T) {
 		want string
 	}{
 		"text":     {[]byte("hello"), "Snappy"},
-		"protobuf": {s2.EncodeSnappy(nil, []byte("hello")), "protobuf"},
+		"protobuf": {s2.EncodeSnappy(nil, []byte("hello")), "malformed"},
 		"labels":   {push("app=cart"), "braces"},
 		"a label":  {push(`{app=cart}`), "can't be read"},
+		"lines":    {push(`{}`, [3]string{}, [3]string{}, [3]string{}), "more than 2"},
+		"metadata": {s2.EncodeSnappy(nil, appendMessage(nil, 1, appendMessage(nil, 2, bytes.Repeat([]byte{0x1a, 0}, 951)))), "more than 950"},
 	} {
-		if _, err := Loki(c.body); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Loki(c.body, 2); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
+	}
+}
+
+// What OTLP can't say, or nobody can read as a time, is kept as it was
+// sent, and the entry has the time of its receipt.
+func TestTimes(t *testing.T) {
+	const receipt = `"timestamp":"2026-11-29T08:00:00Z"`
+	for _, text := range []string{"-5", "0", "soon", "99999999999999999999"} {
+		request, err := LokiJSON([]byte(`{"streams":[{"values":[["`+text+`","a"]]}]}`), 1)
+		testenv.Must(t, err)
+		if got := entries(t, request); !strings.Contains(got, receipt) || !strings.Contains(got, `"metadata":{"timestamp":"`+text+`"}`) {
+			t.Errorf("Loki at %s: %s", text, got)
+		}
+	}
+	for _, at := range []string{`"2611-01-31T00:00:00Z"`, `"1969-12-31T00:00:00Z"`, `0`, `-5`, `"soon"`, `null`} {
+		request, _, err := Bulk([]byte("{\"create\":{}}\n{\"@timestamp\":"+at+"}"), 1)
+		testenv.Must(t, err)
+		if got := entries(t, request); !strings.Contains(got, receipt) || !strings.Contains(got, `"metadata":{"@timestamp":`+at+`}`) {
+			t.Errorf("bulk at %s: %s", at, got)
+		}
+	}
+	request, _, err := Bulk([]byte("{\"create\":{}}\n{\"@timestamp\":\"2554-07-21T23:34:32Z\"}"), 1)
+	testenv.Must(t, err)
+	if got := entries(t, request); !strings.Contains(got, `"timestamp":"2554-07-21T23:34:32Z"`) {
+		t.Errorf("the last second: %s", got)
 	}
 }
 
@@ -100,6 +130,7 @@ func TestBulk(t *testing.T) {
 		`{"index":{}}`,
 		`{"log":"from a container","timestamp":1769860800000,"error.type":"E","level":7,"big":9007199254740993}`,
 		`{"update":{"_id":"c"}}`, `{"doc":{}}`,
+		`{"index":{"_id":12}}`, `{"message":null,"log":"text","service":{"environment":7},"error":{"type":"X","stack_trace":"` + strings.Repeat(`  at a(a.go:12)\n`, 30) + `"}}`,
 		`{"index":{}}`, `{"message":"broken"`,
 		`{"index":{}}`, `{"deep":` + strings.Repeat("[", 80) + strings.Repeat("]", 80) + `}`,
 	}
@@ -107,9 +138,10 @@ func TestBulk(t *testing.T) {
 	testenv.Must(t, err)
 	const want = `{"logs":[` +
 		`{"timestamp":"2026-01-31T12:00:00Z","level":"error","message":"no cart","environment":"prod","error":{"type":"KeyError","message":"7","stack_trace":["KeyError: 7","  at cart.go:3"]},` +
-		`"metadata":{"log":{"level":"ERROR","logger":"shop"},"service":{"name":"cart","environment":"prod"},"ms":[12,1.5,null,true],"log.record.uid":"a","deployment.environment.name":"prod"}},` +
-		`{"timestamp":"2026-01-31T12:00:00Z","level":"info","message":"from a container","error":{"type":"E"},"metadata":{"level":7,"big":9007199254740993}}]}`
-	if got := entries(t, request); got != want {
+		`"metadata":{"log":{"level":"ERROR","logger":"shop"},"service":{"name":"cart","environment":"prod"},"ms":[12,1.5,null,true],"_index":"logs","log.record.uid":"a","deployment.environment.name":"prod"}},` +
+		`{"timestamp":"2026-01-31T12:00:00Z","level":"info","message":"from a container","error":{"type":"E"},"metadata":{"level":7,"big":9007199254740993}},` +
+		`{"timestamp":"2026-11-29T08:00:00Z","level":"info","message":"text","error":{"type":"X","stack_trace":[%s]},"metadata":{"message":null,"service":{"environment":7},"log.record.uid":"12"}}]}`
+	if got, want := entries(t, request), fmt.Sprintf(want, strings.TrimSuffix(strings.Repeat(`"  at a(a.go:12)",`, 30), ",")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	var records []int
@@ -118,7 +150,7 @@ func TestBulk(t *testing.T) {
 		records = append(records, item.Record)
 		faults += item.Fault + "\n"
 	}
-	if want := []int{0, -1, 1, -1, -1, -1}; !reflect.DeepEqual(records, want) {
+	if want := []int{0, -1, 1, -1, 2, -1, -1}; !reflect.DeepEqual(records, want) {
 		t.Errorf("records %v, want %v", records, want)
 	}
 	for _, part := range []string{"There is no delete", "There is no update", "unexpected EOF", "64 levels"} {
@@ -137,7 +169,7 @@ func TestBulkLimits(t *testing.T) {
 	wide := func(fields int) string {
 		return "{" + strings.TrimSuffix(strings.Repeat(`"a":1,`, fields), ",") + "}"
 	}
-	for document, fault := range map[string]bool{nested(64): false, nested(65): true, wide(950): false, wide(951): true, `{"a":1e400}`: true} {
+	for document, fault := range map[string]bool{nested(64): false, nested(65): true, wide(949): false, wide(950): true, `{"a":1e400}`: true} {
 		request, items, err := Bulk([]byte("{\"create\":{\"_id\":\"1\"}}\n"+document), 1)
 		if err != nil || (items[0].Fault != "") != fault {
 			t.Errorf("%.20s… of %d bytes: %+v, %v", document, len(document), items, err)
@@ -157,6 +189,67 @@ func TestBulkFaults(t *testing.T) {
 	}
 }
 
+// Hostile bodies take no more memory than WorkingMemory says.
+func TestWorkingMemory(t *testing.T) {
+	const size = 2 << 20
+	fill := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
+	snappy := func(stream []byte) []byte { return s2.EncodeSnappy(nil, appendMessage(nil, 1, stream)) }
+	entry := func(content string) []byte { return snappy(appendMessage(nil, 2, []byte(content))) }
+	loki := func(body []byte) { _, _ = Loki(body, 20_000) }
+	inJSON := func(body []byte) { _, _ = LokiJSON(body, 20_000) }
+	bulk := func(body []byte) { _, _, _ = Bulk(body, 20_000) }
+	for name, c := range map[string]struct {
+		rewrite func([]byte)
+		body    []byte
+		bytes   int64
+	}{
+		"pairs":       {loki, entry(fill("\x1a\x00")), size},
+		"entries":     {loki, snappy([]byte(fill("\x12\x00"))), size},
+		"streams":     {loki, s2.EncodeSnappy(nil, []byte(fill("\x0a\x00"))), size},
+		"a line":      {loki, entry("\x12" + string(protowire.AppendVarint(nil, size)) + fill("x")), size},
+		"JSON values": {inJSON, []byte(`{"streams":[{"values":[` + fill(`["1",""],`) + `["1",""]]}]}`), size},
+		"JSON labels": {inJSON, []byte(`{"streams":[{"stream":{` + fill(`"a":"",`) + `"a":""}}]}`), size},
+		"actions":     {bulk, []byte(fill("{\"create\":{}}\n{}\n")), size},
+		"numbers":     {bulk, []byte("{\"create\":{}}\n{\"a\":[" + fill("1.5,") + "1]}\n"), size},
+		"nested":      {bulk, []byte("{\"create\":{}}\n{\"a\":" + strings.Repeat("[", 62) + `"` + fill("x") + `"` + strings.Repeat("]", 62) + "}\n"), size},
+		"fields":      {bulk, []byte("{\"create\":{}}\n{" + fill(`"a":1,`) + "\"a\":1}\n"), size},
+		"objects":     {bulk, []byte("{\"create\":{}}\n{\"a\":[" + fill("{},") + "{}]}\n"), size},
+	} {
+		if peak := peakOf(func() { c.rewrite(c.body) }); peak > WorkingMemory(c.bytes)+1<<20 {
+			t.Errorf("%s: %d bytes at once, said to be at most %d", name, peak, WorkingMemory(c.bytes))
+		}
+	}
+}
+
+// peakOf returns how much the heap grew at most, with garbage that a
+// collection after each step would leave.
+func peakOf(work func()) int64 {
+	percent := debug.SetGCPercent(5)
+	defer debug.SetGCPercent(percent)
+	runtime.GC()
+	live := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(live)
+	before, peak := live[0].Value.Uint64(), uint64(0)
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			metrics.Read(live)
+			peak = max(peak, live[0].Value.Uint64())
+			select {
+			case <-done:
+				return
+			default:
+				runtime.Gosched()
+			}
+		}
+	}()
+	work()
+	close(done)
+	<-over
+	return int64(peak - before) //nolint:gosec // far below
+}
+
 // Nothing makes rewriting panic, or write what is no request.
 func FuzzShippers(f *testing.F) {
 	f.Add([]byte(`{"streams":[{"stream":{"app":"cart"},"values":[["1769860800000000000","a",{"b":"c"}]]}]}`))
@@ -170,9 +263,9 @@ func FuzzShippers(f *testing.F) {
 				}
 			}
 		}
-		read(LokiJSON(body))
+		read(LokiJSON(body, 1000))
 		if UnpackedLoki(body) < 1<<20 {
-			read(Loki(body))
+			read(Loki(body, 1000))
 		}
 		request, items, err := Bulk(body, 1000)
 		read(request, err)
