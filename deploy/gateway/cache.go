@@ -3,7 +3,9 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -25,6 +27,7 @@ const (
 // once for all callers; while that fails, the old one is served.
 type openAPI struct {
 	join   func(ctx context.Context) ([]byte, error)
+	pages  *ui.Pages
 	clock  func() time.Time
 	logger *slog.Logger
 
@@ -36,19 +39,28 @@ type openAPI struct {
 }
 
 // documents are the joined one, the same in OpenAPI 3.0, and as a page.
-type documents struct {
-	present, older http.Handler
-	page           *reference.Page
-}
+type documents struct{ present, older, page http.Handler }
 
-// newDocuments makes them of the joined one.
-func newDocuments(text []byte) (*documents, error) {
+// newDocuments makes them of the joined one. Programs get theirs even if
+// there can be no page.
+func newDocuments(text []byte, pages *ui.Pages, logger *slog.Logger) (*documents, error) {
 	older, err := openapi.Version30(text)
 	if err != nil {
 		return nil, err
 	}
+	made := &documents{httpapi.Document(text), httpapi.Document(older), http.NotFoundHandler()}
 	page, err := reference.Read(text)
-	return &documents{httpapi.Document(text), httpapi.Document(older), page}, err
+	if err != nil {
+		logger.Warn("cannot show the OpenAPI document", slog.String("error", err.Error()))
+		return made, nil
+	}
+	shown := newRecorder()
+	pages.Write(shown, &http.Request{URL: &url.URL{Path: pagePath}}, http.StatusOK, "reference", ui.View{Title: "API reference", Bare: true, Wide: true, Data: page})
+	made.page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		maps.Copy(w.Header(), shown.header)
+		_, _ = w.Write(shown.body.Bytes())
+	})
+	return made, nil
 }
 
 func (o *openAPI) serve(w http.ResponseWriter, r *http.Request) error {
@@ -68,14 +80,12 @@ func (o *openAPI) serveOlder(w http.ResponseWriter, r *http.Request) error {
 }
 
 // servePage shows the document to people.
-func (o *openAPI) servePage(pages *ui.Pages) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		document, err := o.get()
-		if err == nil {
-			pages.Write(w, r, http.StatusOK, "reference", ui.View{Title: "API reference", Bare: true, Wide: true, Data: document.page})
-		}
-		return err
+func (o *openAPI) servePage(w http.ResponseWriter, r *http.Request) error {
+	document, err := o.get()
+	if err == nil {
+		document.page.ServeHTTP(w, r)
 	}
+	return err
 }
 
 func (o *openAPI) get() (*documents, error) {
@@ -123,7 +133,7 @@ func (o *openAPI) load() {
 	var document *documents
 	text, err := o.join(ctx)
 	if err == nil {
-		document, err = newDocuments(text)
+		document, err = newDocuments(text, o.pages, o.logger)
 	}
 	if err != nil {
 		o.logger.Warn("cannot join the OpenAPI document", slog.String("error", err.Error()))

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/deploy/gateway/reference"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -20,7 +21,7 @@ func TestOpenAPIIsCached(t *testing.T) {
 	var now atomic.Int64
 	fails := errors.New("dial tcp 10.0.0.7:8443")
 	text := "{}"
-	o := &openAPI{logger: slog.New(slog.DiscardHandler), clock: func() time.Time { return time.Unix(now.Load(), 0) }}
+	o := &openAPI{pages: reference.NewPages(), logger: slog.New(slog.DiscardHandler), clock: func() time.Time { return time.Unix(now.Load(), 0) }}
 	o.join = func(context.Context) ([]byte, error) {
 		asked.Add(1)
 		return []byte(text), fails

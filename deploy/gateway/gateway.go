@@ -36,13 +36,12 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 		}
 	}
 	g := &Gateway{backends: backends, needs: needs}
-	g.openAPI = &openAPI{join: g.joinOpenAPI, clock: clock, logger: logger}
+	g.openAPI = &openAPI{join: g.joinOpenAPI, pages: reference.NewPages(), clock: clock, logger: logger}
 	router := httpapi.NewRouter(httpapi.Options{Logger: logger, Clock: clock, Proxies: proxies})
 	httpapi.Health(router, g.Ready)
 	router.With(httpapi.PublicDocument).Get(openAPIPath, httpapi.Handle(g.openAPI.serve))
 	router.With(httpapi.PublicDocument).Get(openAPI30Path, httpapi.Handle(g.openAPI.serveOlder))
-	pages := reference.NewPages()
-	router.With(httpapi.PublicDocument, pages.Protect).Get("/docs", pages.Handle(g.openAPI.servePage(pages)))
+	router.With(httpapi.PublicDocument, g.openAPI.pages.Protect).Get(pagePath, g.openAPI.pages.Handle(g.openAPI.servePage))
 	router.With(httpapi.PublicDocument).Get("/", http.RedirectHandler("/console", http.StatusSeeOther).ServeHTTP)
 	g.own = router
 	return g, nil
@@ -135,10 +134,12 @@ func NewUnreached(registerer prometheus.Registerer) *prometheus.CounterVec {
 }
 
 // openAPIPath is where each module serves its own part, and the gateway the
-// whole; openAPI30Path where that is as generators without OpenAPI 3.1 read it.
+// whole; openAPI30Path where that is as generators without OpenAPI 3.1 read
+// it, and pagePath where it is for people.
 const (
 	openAPIPath   = "/v1/openapi.json"
 	openAPI30Path = "/v1/openapi-3.0.json"
+	pagePath      = "/docs"
 )
 
 // joinOpenAPI joins all modules' parts in one document.

@@ -2,8 +2,6 @@
 package reference
 
 import (
-	"bytes"
-	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -43,10 +41,13 @@ type Operation struct {
 type Parameter struct {
 	Name, In, Description string
 	Required              bool
+	Schema                schema `json:"schema"`
+	Values                string `json:"-"` // which it may have; "": any
 }
 
-// A Content is a body of a media type, with an example; "" is none.
-type Content struct{ Media, Example string }
+// A Content is a body of a media type, with an example and the members that
+// it must have; "": none.
+type Content struct{ Media, Example, Required string }
 
 // An Answer is what a status means.
 type Answer struct {
@@ -120,6 +121,10 @@ func (d *document) operation(method, path string, o operation) Operation {
 		ID: o.OperationID, Method: method, Path: path, Summary: o.Summary, Description: o.Description, Callers: callers(o.Security), Parameters: o.Parameters,
 		Bodies: d.contents(o.RequestBody),
 	}
+	for i := range shown.Parameters {
+		p := &shown.Parameters[i]
+		p.Values = d.resolved(p.Schema).values()
+	}
 	for _, status := range slices.Sorted(maps.Keys(o.Responses)) {
 		answer := Answer{Status: status, Description: o.Responses[status].Description}
 		if strings.HasPrefix(status, "2") {
@@ -133,12 +138,16 @@ func (d *document) operation(method, path string, o operation) Operation {
 func (d *document) contents(of body) (contents []Content) {
 	for _, media := range slices.Sorted(maps.Keys(of.Content)) {
 		content := of.Content[media]
-		contents = append(contents, Content{Media: media, Example: written(cmp.Or(content.Example, d.sample(content.Schema, 0)))})
+		example := content.Example
+		if example == nil {
+			example = d.sample(content.Schema, 0)
+		}
+		contents = append(contents, Content{Media: media, Example: written(example), Required: strings.Join(d.resolved(content.Schema).Required, ", ")})
 	}
 	return contents
 }
 
-// written is an example as it is sent.
+// written is an example as it is sent; "": none.
 func written(example any) string {
 	if text, is := example.(string); is {
 		return text
@@ -146,14 +155,7 @@ func written(example any) string {
 	if example == nil {
 		return ""
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(example); err != nil {
-		panic("BUG: cannot encode what was decoded: " + err.Error())
-	}
-	return strings.TrimSpace(text.String())
+	return encoded(example, "  ")
 }
 
 // callers names who may call an operation.
@@ -167,7 +169,7 @@ func callers(security []map[string][]string) string {
 			case len(scopes) == 0:
 				ways = append(ways, "a service token")
 			default:
-				ways = append(ways, "a service token with "+strings.Join(scopes, " or "))
+				ways = append(ways, "a service token that may "+strings.Join(scopes, " or "))
 			}
 		}
 	}

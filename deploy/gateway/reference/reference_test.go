@@ -70,20 +70,24 @@ func TestPage(t *testing.T) {
 // out what is deprecated; a schema that refers to itself ends.
 func TestExamples(t *testing.T) {
 	page, err := reference.Read([]byte(`{"tags":[{"name":"a"}],"paths":{"/a":{"post":{"operationId":"x","tags":["a"],"security":[{"k":[]},{"mServiceToken":["s"]}],
+		"parameters":[{"name":"order","in":"query","schema":{"enum":["desc","asc"],"default":"desc"}},{"name":"limit","in":"query","schema":{"type":"integer","minimum":1,"maximum":1000}}],
 		"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/T"}},"text/plain":{"example":"one\ntwo"}}},
 		"responses":{"204":{"description":"done"}}}}},
-		"components":{"schemas":{"T":{"type":"object","properties":{"at":{"type":["string","null"],"format":"date-time"},"old":{"type":"string","deprecated":true},
+		"components":{"schemas":{"T":{"type":"object","required":["n","kind"],"properties":{"at":{"type":["string","null"],"format":"date-time"},"old":{"type":"string","deprecated":true},
 		"kind":{"enum":["b","c"]},"n":{"type":"integer"},"list":{"type":"array","items":{"anyOf":[{"type":"boolean"},{"type":"string"}]}},"free":{}}}}}}`))
 	testenv.Must(t, err)
 	o := page.Tags[0].Operations[0]
 	var compact strings.Builder
 	testenv.Must(t, json.NewEncoder(&compact).Encode(json.RawMessage(o.Bodies[0].Example)))
-	const want = `{"at":"2026-01-31T12:00:00Z","free":null,"kind":"b","list":[true],"n":1}` + "\n"
-	if compact.String() != want || o.Bodies[1].Example != "one\ntwo" || o.Callers != "an API key in the header x-api-key, or a service token with s" || len(o.Answers) != 1 {
+	const want = `{"kind":"b","n":1,"at":"2026-01-31T12:00:00Z","free":null,"list":[true]}` + "\n"
+	if compact.String() != want || o.Bodies[1].Example != "one\ntwo" || o.Callers != "an API key in the header x-api-key, or a service token that may s" || len(o.Answers) != 1 {
 		t.Errorf("%s %+v", compact.String(), o)
 	}
+	if got := o.Parameters[0].Values + " | " + o.Parameters[1].Values + " | " + o.Bodies[0].Required; got != "desc, asc; default desc | at least 1; at most 1000 | n, kind" {
+		t.Error(got)
+	}
 	loop := `{"tags":[{"name":"a"}],"paths":{"/a":{"get":{"tags":["a"],"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/L"}}}}}}},
-		"components":{"schemas":{"L":{"type":"array","items":{"$ref":"#/components/schemas/L"}}}}}`
+		"components":{"schemas":{"L":{"type":"array","items":{"$ref":"#/components/schemas/L"}},"M":{"$ref":"#/components/schemas/M"},"N":{"type":"array","items":true}}}}`
 	if _, err := reference.Read([]byte(loop)); err != nil {
 		t.Error(err)
 	}

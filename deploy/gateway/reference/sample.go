@@ -1,68 +1,103 @@
 package reference
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 )
 
-// A schema is what an example needs of a schema of JSON.
+// A schema is what a page needs of a schema of JSON.
 type schema struct {
 	Ref                 string `json:"$ref"`
 	Type                types
 	Format              string
 	Deprecated          bool
 	Example, Const      any
+	Default             any
 	Examples, Enum      []any
+	Minimum, Maximum    any
+	Required            []string
 	Properties          map[string]schema
 	Items               *schema
 	AnyOf, OneOf, AllOf []schema
+}
+
+// UnmarshalJSON reads a schema, which may also be true: anything.
+func (s *schema) UnmarshalJSON(text []byte) error {
+	if text[0] != '{' {
+		return nil
+	}
+	type plain schema
+	return json.Unmarshal(text, (*plain)(s))
 }
 
 // types are those that a value may have: one text, or several.
 type types []string
 
 func (t *types) UnmarshalJSON(text []byte) error {
-	if strings.HasPrefix(string(text), "[") {
+	if text[0] == '[' {
 		return json.Unmarshal(text, (*[]string)(t))
 	}
 	*t = types{""}
 	return json.Unmarshal(text, &(*t)[0])
 }
 
-// maxDepth is how deep an example nests: schemas may refer to themselves.
-const maxDepth = 6
+// values says which values a parameter may have.
+func (s schema) values() string {
+	var said []string
+	enum := s.Enum
+	if s.Items != nil {
+		enum = append(enum, s.Items.Enum...)
+	}
+	if len(enum) > 0 {
+		said = append(said, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(enum)), ", "), "[]"))
+	}
+	for _, bound := range []struct {
+		words string
+		value any
+	}{{"at least", s.Minimum}, {"at most", s.Maximum}, {"default", s.Default}} {
+		if bound.value != nil {
+			said = append(said, fmt.Sprintf("%s %v", bound.words, bound.value))
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// resolved follows references and takes the first of alternatives.
+func (d *document) resolved(s schema) schema {
+	for range 20 { // they may go round
+		if name, is := strings.CutPrefix(s.Ref, "#/components/schemas/"); is {
+			s = d.Components.Schemas[name]
+			continue
+		}
+		first := slices.Concat(s.AllOf, s.AnyOf, s.OneOf)
+		if len(first) == 0 || len(s.Type) > 0 {
+			break
+		}
+		s = first[0]
+	}
+	return s
+}
+
+// maxDepth is how deep an example nests: schemas may contain themselves.
+const maxDepth = 8
 
 // sample makes an example of a value; nil: any.
-func (d *document) sample(s schema, depth int) any {
-	given := slices.Concat([]any{s.Example, s.Const}, s.Examples, s.Enum)
+func (d *document) sample(of schema, depth int) any {
+	s := d.resolved(of)
+	given := slices.Concat([]any{of.Example, of.Const, s.Example, s.Const}, s.Examples, s.Enum)
 	if i := slices.IndexFunc(given, func(v any) bool { return v != nil }); i >= 0 {
 		return given[i]
 	}
-	if depth > maxDepth {
-		return nil
-	}
-	if name, is := strings.CutPrefix(s.Ref, "#/components/schemas/"); is {
-		return d.sample(d.Components.Schemas[name], depth+1)
-	}
-	for _, alternatives := range [][]schema{s.AllOf, s.AnyOf, s.OneOf} {
-		if len(alternatives) > 0 {
-			return d.sample(alternatives[0], depth+1)
-		}
-	}
-	if len(s.Type) == 0 {
+	if depth > maxDepth || len(s.Type) == 0 {
 		return nil
 	}
 	switch s.Type[0] {
 	case "object":
-		object := map[string]any{}
-		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-			if property := s.Properties[name]; !property.Deprecated {
-				object[name] = d.sample(property, depth+1)
-			}
-		}
-		return object
+		return d.object(s, depth)
 	case "array":
 		if s.Items == nil {
 			return []any{}
@@ -78,6 +113,34 @@ func (d *document) sample(s schema, depth int) any {
 	return nil
 }
 
+// object has what an object must have first, then what it may have.
+func (d *document) object(s schema, depth int) any {
+	var written bytes.Buffer
+	written.WriteByte('{')
+	names := slices.SortedFunc(maps.Keys(s.Properties), func(a, b string) int {
+		aFirst, bFirst := slices.Contains(s.Required, a), slices.Contains(s.Required, b)
+		switch {
+		case aFirst == bFirst:
+			return strings.Compare(a, b)
+		case aFirst:
+			return -1
+		}
+		return 1
+	})
+	for _, name := range names {
+		property := s.Properties[name]
+		if property.Deprecated {
+			continue
+		}
+		if written.Len() > 1 {
+			written.WriteByte(',')
+		}
+		fmt.Fprintf(&written, "%q:%s", name, encoded(d.sample(property, depth+1), ""))
+	}
+	written.WriteByte('}')
+	return json.RawMessage(written.Bytes())
+}
+
 func text(format string) string {
 	switch format {
 	case "date-time":
@@ -90,4 +153,16 @@ func text(format string) string {
 		return "ada@example.com"
 	}
 	return "…"
+}
+
+// encoded is an example as it is sent.
+func encoded(example any, indent string) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	if err := encoder.Encode(example); err != nil {
+		panic("BUG: cannot encode what was decoded: " + err.Error())
+	}
+	return strings.TrimSpace(text.String())
 }

@@ -72,10 +72,10 @@ func inRows(frames []shownFrame) (rows []shownCalls) {
 // shownFrame is one call.
 type shownFrame struct {
 	Number int    // from 1, the innermost
-	What  string // what was called
-	Where string // file, line and column, as far as known
-	InApp bool
-	Why   string // it is a library's
+	What   string // what was called
+	Where  string // file, line and column, as far as known
+	InApp  bool
+	Why    string // it is a library's
 
 	Printed, PrintedAt string // what was printed of a call that is shown as it was written
 }

@@ -62,8 +62,7 @@ func (w *bulkWriter) read(line []byte) error {
 	if item.Fault != "" {
 		return nil
 	}
-	if err := w.document(line, item); err != nil {
-		item.Fault = fmt.Sprintf("The document can't be read: %.300v.", err)
+	if item.Fault = faultOf(w.document(line, item)); item.Fault != "" {
 		w.record, w.resource, w.attributes = w.record[:0], w.resource[:0], 0
 		return nil
 	}
@@ -73,6 +72,14 @@ func (w *bulkWriter) read(line []byte) error {
 	}
 	w.endResource()
 	return nil
+}
+
+// faultOf is why a document can't be read; "": it can.
+func faultOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("The document can't be read: %.300v.", err)
 }
 
 func (w *bulkWriter) action(line []byte) error {
