@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"net/url"
 	"strconv"
@@ -61,7 +60,7 @@ func (v *view) show(found []ingest.Found) {
 func (v *view) entry(found *ingest.Found) shownEntry {
 	at := found.Time.Time()
 	entry := shownEntry{
-		ID:   hex.EncodeToString(found.Batch[:]) + "-" + strconv.Itoa(found.Index),
+		ID:   entryID(found),
 		Time: found.Time.String(), Day: at.Format(time.DateOnly), Clock: at.Format("15:04:05.000"),
 		ReceivedAt: found.ReceivedAt, Level: ui.Level(found.Level.String()), Bytes: int64(len(found.Text)),
 		Source: valueOf(service, found), Around: v.around(found),
