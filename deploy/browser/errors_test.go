@@ -32,6 +32,8 @@ func TestErrorsStory(t *testing.T) {
 
 	in.send(t, w.key.Key, entry{Level: "info", Message: "cart 7 was opened", Metadata: map[string]any{"trace_id": plainTexts.trace}})
 	b.repeat("Log entries before and after it: on the same trace", func() { b.open(group) })
+	b.press("summary", "Raw trace, as it was sent")
+	b.awaitText(plainTexts.call + "\nat checkout (/srv/shop/src/checkout.js:88:20)\n")
 	b.check("an error and its log entry")
 	b.repeat("cart 7 was opened", func() {
 		b.open(group)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/shared/contract/entryfield"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -18,8 +20,13 @@ import (
 
 // entryPart is what the page of an error group shows of the log entry of a sample.
 type entryPart struct {
-	Same []ui.Link // entries around it of its trace, its request, its host
+	Same     []ui.Link // entries around it of its trace, its request, its host
+	Raw      string    // the stack trace of its error as it was sent
+	RawIsCut bool      // Raw is only its beginning
 }
+
+// maxRaw is how many bytes of a raw stack trace are shown.
+const maxRaw = 64 << 10
 
 // showEntry answers with the part about an entry of a project, by its id and its time to the microsecond.
 func (c *console) showEntry(w http.ResponseWriter, r *http.Request) error {
@@ -44,7 +51,37 @@ func (c *console) showEntry(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.NotFound("entry", id)
 }
 
-func showEntryPart(found *ingest.Found) entryPart { return entryPart{Same: sameAs(found)} }
+func showEntryPart(found *ingest.Found) entryPart {
+	part := entryPart{Same: sameAs(found)}
+	part.Raw, part.RawIsCut = beginning(rawTrace(found.Text), maxRaw)
+	return part
+}
+
+// rawTrace is the stack trace of an entry's error as it was sent; empty: it has none.
+func rawTrace(text []byte) string {
+	trace := valueIn(valueIn(text, entryfield.Error), entryfield.ErrorStackTrace)
+	var elements []json.RawMessage
+	if json.Unmarshal(trace, &elements) != nil {
+		elements = []json.RawMessage{trace} // it is one text
+	}
+	var lines []string
+	for _, element := range elements {
+		var line string
+		if json.Unmarshal(element, &line) == nil {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// valueIn is a value of an object by its exact name; nil: there is none.
+func valueIn(object []byte, name string) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return nil
+	}
+	return members[name]
+}
 
 // entryID is the id of an entry for clients.
 func entryID(found *ingest.Found) string {

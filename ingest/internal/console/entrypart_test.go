@@ -63,6 +63,38 @@ func TestEntriesAround(t *testing.T) {
 	}
 }
 
+// The trace of an error is shown as it was sent, to the byte, and of a very long one its beginning.
+func TestRawTrace(t *testing.T) {
+	raw := regexp.MustCompile(`(?s)<pre class="wrap">\n(.*)</pre>`)
+	long := strings.Repeat("é", 40<<10)
+	for name, c := range map[string]struct {
+		trace any
+		want  string
+	}{
+		"lines":        {[]string{"Error: x", "", "  at a (/srv/a.js:1:1) ", "\tat b"}, "Error: x\n\n  at a (/srv/a.js:1:1) \n\tat b"},
+		"one with all": {[]string{"\nfirst\nsecond\n"}, "\nfirst\nsecond\n"},
+		"hostile":      {[]string{"</pre>" + hostile, `<div data-part="entry">`}, "</pre>" + hostile + "\n" + `<div data-part="entry">`},
+		"long":         {[]string{long}, long[:64<<10] + "…"},
+		"a text":       {"first\nsecond", "first\nsecond"},
+		"with others":  {[]any{"first", 7, []string{"x"}, "second"}, "first\nsecond"},
+		"an object":    {map[string]any{"a": "b"}, ""},
+		"none":         {nil, ""},
+		"empty":        {[]string{}, ""},
+	} {
+		body := entryOf(t, map[string]any{"error": map[string]any{"type": "E", "stack_trace": c.trace, "Stack_Trace": []string{"another"}}})
+		shown := ""
+		if found := raw.FindStringSubmatch(body); found != nil {
+			shown = html.UnescapeString(found[1])
+		}
+		if shown != c.want || strings.Contains(body, "This is its beginning") != (name == "long") || strings.Contains(body, "Raw trace") != (c.want != "") {
+			t.Errorf("%s: %.200q, want %.200q in %.1000s", name, shown, c.want, body)
+		}
+	}
+	if body := entryOf(t, nil); strings.Contains(body, "Raw trace") {
+		t.Errorf("of no error: %s", body)
+	}
+}
+
 // An aheadShelf has an entry of a clock that is ahead.
 type aheadShelf struct {
 	*shelf
