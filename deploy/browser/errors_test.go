@@ -34,6 +34,7 @@ func TestErrorsStory(t *testing.T) {
 	b.repeat("Log entries before and after it: on the same trace", func() { b.open(group) })
 	b.press("summary", "Raw trace, as it was sent")
 	b.awaitText(plainTexts.call + "\nat checkout (/srv/shop/src/checkout.js:88:20)\n")
+	b.awaitText("metadata.trace_id")
 	b.check("an error and its log entry")
 	b.repeat("cart 7 was opened", func() {
 		b.open(group)

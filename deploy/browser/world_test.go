@@ -227,13 +227,15 @@ func (in installation) send(t *testing.T, key string, entries ...entry) {
 	}
 }
 
-// awaitGroup waits for the first error group of a project.
+// awaitGroup waits for the first error group of a project, and for its entry to be stored.
 func (in installation) awaitGroup(t *testing.T, key, project string) string {
 	t.Helper()
 	for deadline := time.Now().Add(testenv.Patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		groups, err := in.api.ErrorGroups(t.Context(), key, project)
 		testenv.Must(t, err)
-		if len(groups) > 0 {
+		stored, err := in.api.Logs(t.Context(), key, client.LogsQuery{Project: project, Levels: []string{"error"}})
+		testenv.Must(t, err)
+		if len(groups) > 0 && len(stored.Items) > 0 {
 			return groups[0].ID
 		}
 	}

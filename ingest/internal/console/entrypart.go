@@ -23,6 +23,16 @@ type entryPart struct {
 	Same     []ui.Link // entries around it of its trace, its request, its host
 	Raw      string    // the stack trace of its error as it was sent
 	RawIsCut bool      // Raw is only its beginning
+	Metadata []member
+	Cut      bool // Metadata is only its beginning
+}
+
+// mostUnfolded is how many values of metadata are shown unfolded.
+const mostUnfolded = 10
+
+// Long reports whether the metadata is folded.
+func (p entryPart) Long() bool {
+	return len(p.Metadata) > mostUnfolded || slices.ContainsFunc(p.Metadata, func(m member) bool { return m.Lines || len(m.Text) > maxValue })
 }
 
 // maxRaw is how many bytes of a raw stack trace are shown.
@@ -54,6 +64,9 @@ func (c *console) showEntry(w http.ResponseWriter, r *http.Request) error {
 func showEntryPart(found *ingest.Found) entryPart {
 	part := entryPart{Same: sameAs(found)}
 	part.Raw, part.RawIsCut = beginning(rawTrace(found.Text), maxRaw)
+	if metadata := valueIn(found.Text, entryfield.Metadata); metadata != nil {
+		part.Metadata, part.Cut = valuesOf(metadata, entryfield.Metadata)
+	}
 	return part
 }
 

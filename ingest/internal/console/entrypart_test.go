@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"context"
+	"fmt"
 	"html"
 	"net/http"
 	"net/url"
@@ -92,6 +93,38 @@ func TestRawTrace(t *testing.T) {
 	}
 	if body := entryOf(t, nil); strings.Contains(body, "Raw trace") {
 		t.Errorf("of no error: %s", body)
+	}
+}
+
+// The metadata of an entry is shown value by value, folded where it is long.
+func TestMetadata(t *testing.T) {
+	many := map[string]any{}
+	for i := range 300 {
+		many[fmt.Sprint("key", i)] = i
+	}
+	const unfolded = "<details open><summary>Metadata"
+	for name, c := range map[string]struct {
+		metadata any
+		want     []string
+		open     bool
+	}{
+		"few":     {map[string]any{"user": map[string]any{"id": 42}, "tags": []string{"a"}}, []string{"metadata.user.id</bdi>", "<bdi>42<", ">2 values<", "metadata.tags<"}, true},
+		"one":     {map[string]any{"ok": true}, []string{">1 value<", "<bdi>true<"}, true},
+		"many":    {many, []string{">200 values<", "This is its beginning"}, false},
+		"long":    {map[string]any{"body": strings.Repeat("x", 300)}, []string{strings.Repeat("x", 300)}, false},
+		"lines":   {map[string]any{"query": "\nselect 1\n"}, []string{"<pre class=\"wrap\">\n\nselect 1\n</pre>"}, false},
+		"hostile": {map[string]any{hostile: hostile}, []string{"metadata.&#34;&gt;&lt;script&gt;", "<bdi>&#34;&gt;&lt;script&gt;"}, true},
+		"none":    {map[string]any{}, nil, false},
+	} {
+		body := entryOf(t, map[string]any{"metadata": c.metadata, "error": map[string]any{"stack_trace": []string{strings.Repeat("line ", 10_000)}}})
+		for _, want := range c.want {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: no %.200q in %.1000s", name, want, body)
+			}
+		}
+		if strings.Contains(body, unfolded) != c.open || strings.Contains(body, "<summary>Metadata") != (c.want != nil) {
+			t.Errorf("%s: unfolded %t: %.1000s", name, !c.open, body)
+		}
 	}
 }
 
