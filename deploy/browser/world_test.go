@@ -63,7 +63,7 @@ func longTexts() texts {
 		organization: name, member: name, project: name, key: name, token: name, reason: strings.Repeat("R", 500),
 		message: strings.Repeat("M", 1900), environment: strings.Repeat("E", 64), errorType: strings.Repeat("T", 300),
 		errorMessage: strings.Repeat("X", 2000), call: "at " + strings.Repeat("c", 300) + " (/srv/" + strings.Repeat("f", 300) + ".js:41:13)",
-		trace: strings.Repeat("t", 500),
+		trace: strings.Repeat("t", 200),
 		hook:  "https://hooks.invalid/" + strings.Repeat("h", 1900), search: strings.Repeat("S", 80), email: strings.Repeat("b", 64) + "@" + host, invited: strings.Repeat("e", 64) + "@" + host,
 	}
 }

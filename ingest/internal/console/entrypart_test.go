@@ -58,7 +58,7 @@ func TestEntriesAround(t *testing.T) {
 				t.Errorf("%s: %v", name, query)
 			}
 		}
-		if strings.Join(got, "|") != strings.Join(c.want, "|") || (c.want == nil) != strings.Contains(body, "names no <code>trace_id</code>") {
+		if strings.Join(got, "|") != strings.Join(c.want, "|") || (c.want == nil) != strings.Contains(body, "has no <code>trace_id</code>") {
 			t.Errorf("%s: %q, want %q in %s", name, got, c.want, body)
 		}
 	}
