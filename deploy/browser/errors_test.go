@@ -30,6 +30,21 @@ func TestErrorsStory(t *testing.T) {
 	b.leave("button", "Assign to me", title)
 	b.awaitText("You look after it now.")
 
+	in.send(t, w.key.Key, entry{Level: "info", Message: "cart 7 was opened", Metadata: map[string]any{"trace_id": plainTexts.trace}})
+	b.repeat("Log entries before and after it: on the same trace", func() { b.open(group) })
+	b.press("summary", "Raw trace, as it was sent")
+	b.awaitText(plainTexts.call + "\nat checkout (/srv/shop/src/checkout.js:88:20)\n")
+	b.awaitText("metadata.trace_id")
+	b.check("an error and its log entry")
+	b.repeat("cart 7 was opened", func() {
+		b.open(group)
+		b.leave("a", "on the same trace", "Logs")
+	})
+	if !b.shows("checkout failed") || b.shows("the card reader is slow") {
+		t.Errorf("the trace:\n%s", b.describe())
+	}
+	b.open(group)
+
 	in.send(t, w.key.Key, failed("2.14.0"))
 	b.repeat("In the next release", func() { b.open(group) })
 	b.leave("button", "In the next release", title)

@@ -39,6 +39,7 @@ var notPages = map[string]string{
 	"/console/logs/overview":   "a part of the overview",
 	"/console/errors/overview": "a part of the overview",
 	"/console/usage/overview":  "a part of the overview",
+	"/console/logs/entry":      "a part of the page of an error group",
 
 	"/console/usage/organizations": "there is none but for who runs the installation: see TestOrganizations",
 

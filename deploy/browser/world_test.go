@@ -40,6 +40,7 @@ type world struct {
 type texts struct {
 	organization, member, project, key, token, reason   string
 	message, environment, errorType, errorMessage, call string
+	trace                                               string // its id
 
 	hook   string // address of a webhook
 	search string // name of a saved one
@@ -51,7 +52,8 @@ var plainTexts = texts{
 	organization: "Acme", member: "Ada Owner", project: "Checkout", key: "pods in Frankfurt", token: "invoicing", reason: "replaced by another",
 	message: "checkout failed", environment: "prod", errorType: "TypeError",
 	errorMessage: "Cannot read properties of undefined (reading 'total')", call: "at Cart.total (/srv/shop/src/cart.js:41:13)",
-	hook: "https://hooks.invalid/weir", search: "Checkout fails", email: "bob@acme.example", invited: "eve@acme.example",
+	trace: "5b8efff798038103d269b633813fc60c",
+	hook:  "https://hooks.invalid/weir", search: "Checkout fails", email: "bob@acme.example", invited: "eve@acme.example",
 }
 
 // longTexts have no place to break them, and Weir's maximal length.
@@ -61,7 +63,8 @@ func longTexts() texts {
 		organization: name, member: name, project: name, key: name, token: name, reason: strings.Repeat("R", 500),
 		message: strings.Repeat("M", 1900), environment: strings.Repeat("E", 64), errorType: strings.Repeat("T", 300),
 		errorMessage: strings.Repeat("X", 2000), call: "at " + strings.Repeat("c", 300) + " (/srv/" + strings.Repeat("f", 300) + ".js:41:13)",
-		hook: "https://hooks.invalid/" + strings.Repeat("h", 1900), search: strings.Repeat("S", 80), email: strings.Repeat("b", 64) + "@" + host, invited: strings.Repeat("e", 64) + "@" + host,
+		trace: strings.Repeat("t", 200),
+		hook:  "https://hooks.invalid/" + strings.Repeat("h", 1900), search: strings.Repeat("S", 80), email: strings.Repeat("b", 64) + "@" + host, invited: strings.Repeat("e", 64) + "@" + host,
 	}
 }
 
@@ -81,7 +84,7 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	testenv.Must(t, err)
 	testenv.Must(t, in.api.RevokeAPIKey(t.Context(), in.token, spare.ID, say.reason))
 	in.send(t, w.key.Key, entry{Level: "info", Message: "order 4711 was paid"}, entry{Level: "warn", Message: "the card reader is slow"},
-		entry{Level: "error", Message: say.message, Environment: say.environment, Error: &failure{
+		entry{Level: "error", Message: say.message, Environment: say.environment, Metadata: map[string]any{"trace_id": say.trace}, Error: &failure{
 			Type: say.errorType, Message: say.errorMessage,
 			Frames: []string{say.call, "at checkout (/srv/shop/src/checkout.js:88:20)", "at next (/srv/shop/node_modules/express/router.js:280:10)",
 				"at handle (/srv/shop/node_modules/express/layer.js:95:5)", "at dispatch (/srv/shop/node_modules/express/route.js:119:3)"},
@@ -224,13 +227,15 @@ func (in installation) send(t *testing.T, key string, entries ...entry) {
 	}
 }
 
-// awaitGroup waits for the first error group of a project.
+// awaitGroup waits for the first error group of a project, and for its entry to be stored.
 func (in installation) awaitGroup(t *testing.T, key, project string) string {
 	t.Helper()
 	for deadline := time.Now().Add(testenv.Patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		groups, err := in.api.ErrorGroups(t.Context(), key, project)
 		testenv.Must(t, err)
-		if len(groups) > 0 {
+		stored, err := in.api.Logs(t.Context(), key, client.LogsQuery{Project: project, Levels: []string{"error"}})
+		testenv.Must(t, err)
+		if len(groups) > 0 && len(stored.Items) > 0 {
 			return groups[0].ID
 		}
 	}

@@ -49,15 +49,15 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 
 // ServeHTTP passes the request to the module that owns its path.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodGet && r.URL.EscapedPath() == overviewPath {
-		g.serveOverview(w, r)
-		return
-	}
-	if module, known := Owner(r.URL.EscapedPath()); known {
+	path := r.URL.EscapedPath()
+	switch module, known := Owner(path); {
+	case !known:
+		g.own.ServeHTTP(w, r)
+	case r.Method == http.MethodGet && pagesWithParts.MatchString(path):
+		g.servePage(module, w, r)
+	default:
 		g.backends[module].Handler.ServeHTTP(w, r)
-		return
 	}
-	g.own.ServeHTTP(w, r)
 }
 
 // Own returns the handler of what no module owns.

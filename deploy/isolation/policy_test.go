@@ -260,6 +260,7 @@ var policies = []policy{
 	{route: "GET /console/usage/overview", who: members(tenants.UsageRead)},
 	{route: "GET /console/logs", who: members(tenants.LogsRead)},
 	{route: "GET /console/logs", who: members(tenants.LogsRead), path: "/console/logs?project={project}"},
+	{route: "GET /console/logs/entry", who: members(tenants.LogsRead), path: "/console/logs/entry?project={project}&id={entry}&time=2026-11-21T09:30:00Z"},
 	{route: "GET /console/logs/tail", who: members(tenants.LogsRead)},
 	{route: "GET /console/logs/tail", who: members(tenants.LogsRead), path: "/console/logs/tail?project={project}"},
 	{route: "GET /console/logs/csv", who: members(tenants.LogsRead)},

@@ -95,6 +95,7 @@ func (w *world) tenant(t *testing.T, name string) *tenant {
 		map[string]any{"organization": made.things["organization"], "name": name + "'s other shop"}).get("id")
 	second := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": made.things["second"], "environment": "prod", "name": name + "'s other key"})
 	made.things["group"] = made.group(t, made.things["project"], made.key)
+	made.things["entry"] = made.entry(t)
 	made.things["second-group"] = made.group(t, made.things["second"], second.get("key"))
 	made.things["search"], made.things["second-search"] = made.alert(t, made.search(t, made.things["project"])), made.search(t, made.things["second"])
 	made.things["alert"] = made.alertOnErrors(t)
@@ -224,6 +225,21 @@ func (of *tenant) group(t *testing.T, project, secret string) (id string) {
 		var list struct{ Items []struct{ ID string } }
 		if err := json.Unmarshal([]byte(got.text), &list); err != nil || len(list.Items) == 0 {
 			return fmt.Errorf("no group yet: %d %s", got.status, got.text)
+		}
+		id = list.Items[0].ID
+		return nil
+	})
+	return id
+}
+
+// entry returns the id of the entry of the tenant's group, once it is stored.
+func (of *tenant) entry(t *testing.T) (id string) {
+	t.Helper()
+	testenv.Eventually(t, func() error {
+		got := of.world.send(t, request{method: "GET", path: "/v1/logs?project=" + of.things["project"], header: map[string]string{"X-Api-Key": of.key}})
+		var list struct{ Items []struct{ ID string } }
+		if err := json.Unmarshal([]byte(got.text), &list); err != nil || len(list.Items) == 0 {
+			return fmt.Errorf("no entry yet: %d %s", got.status, got.text)
 		}
 		id = list.Items[0].ID
 		return nil

@@ -84,6 +84,16 @@ func TestErrorPages(t *testing.T) {
 	if status, group := get(pages, link[1]); !logsLinks.MatchString(group) {
 		t.Errorf("%d, no links to the logs around a sample: %s", status, group)
 	}
+	for asked, want := range map[string]string{"": "entry2", "?sample=entry0": "entry0", "?sample=nothing": "entry2"} {
+		_, group := get(pages, link[1]+asked)
+		place := regexp.MustCompile(`(?s)<div data-part="entry" data-query="([^"]+)"><p.*?</div>`).FindAllStringSubmatch(group, -1)
+		if len(place) != 1 || strings.Count(group, "<details class=\"panel\" id=\"sample\" open>") != 1 {
+			t.Fatalf("%d places: %s", len(place), group)
+		}
+		if query, _ := url.ParseQuery(html.UnescapeString(place[0][1])); query.Get("id") != want || query.Get("project") != "shop" || query.Get("time") == "" {
+			t.Errorf("%s: %v, want %s", asked, query, want)
+		}
+	}
 	if status, group := get(pages, link[1]); status != http.StatusOK || !strings.Contains(group, "A.java") || !strings.Contains(group, "Why these are one group") || !strings.Contains(group, "known library or runtime") {
 		t.Errorf("%d %s", status, group)
 	}

@@ -29,6 +29,9 @@ type shownOccurrence struct {
 	Environment string
 	LogsUpTo    string // the address of the logs before it, the newest first
 	LogsFrom    string // of those after it, the oldest first
+	Chosen      bool   // it is open, and the log store shows what it knows of its entry
+	EntryQuery  string // asks the log store for that
+	Choose      string // the address of the page with it chosen
 	Exceptions  []shownException
 	More        int64 // exceptions that are not shown
 	Differs     bool  // errors like it can be split off
@@ -86,10 +89,15 @@ var libraryReasons = map[trace.Reason]string{
 	trace.ByErrors: "library: few of the project's errors go through this package",
 }
 
-func showOccurrences(project string, occurrences []postgres.Occurrence) (shown []shownOccurrence) {
-	for _, o := range occurrences {
+// showOccurrences shows samples of a group, of which one is chosen by its entry, else the newest.
+func showOccurrences(g postgres.Group, occurrences []postgres.Occurrence, chosen string) (shown []shownOccurrence) {
+	project := g.Project
+	at := max(0, slices.IndexFunc(occurrences, func(o postgres.Occurrence) bool { return o.Entry == chosen }))
+	for i, o := range occurrences {
 		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment, Differs: o.Differs,
-			LogsUpTo: logsUpTo(project, o), LogsFrom: logsFrom(project, o)}
+			LogsUpTo: logsUpTo(project, o), LogsFrom: logsFrom(project, o),
+			Chosen: i == at, EntryQuery: url.Values{"project": {project}, "id": {o.Entry}, "time": {queryTime(o.At)}}.Encode(),
+			Choose: groupsPath + "/" + g.ID + "?" + url.Values{"sample": {o.Entry}}.Encode() + "#sample"}
 		for _, x := range o.Exceptions[:min(len(o.Exceptions), maxExceptions)] {
 			s.Exceptions = append(s.Exceptions, showException(x, o.Build))
 		}

@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"net/url"
 	"strconv"
@@ -61,7 +60,7 @@ func (v *view) show(found []ingest.Found) {
 func (v *view) entry(found *ingest.Found) shownEntry {
 	at := found.Time.Time()
 	entry := shownEntry{
-		ID:   hex.EncodeToString(found.Batch[:]) + "-" + strconv.Itoa(found.Index),
+		ID:   entryID(found),
 		Time: found.Time.String(), Day: at.Format(time.DateOnly), Clock: at.Format("15:04:05.000"),
 		ReceivedAt: found.ReceivedAt, Level: ui.Level(found.Level.String()), Bytes: int64(len(found.Text)),
 		Source: valueOf(service, found), Around: v.around(found),
@@ -106,15 +105,21 @@ func (v *view) around(found *ingest.Found) string {
 // membersOf are the values of an entry in their order, with what is known
 // of it beside; some of them where it is large.
 func membersOf(found *ingest.Found, project string) (members []member, cut bool) {
-	reader := entryReader{decoder: json.NewDecoder(bytes.NewReader(found.Text)), left: maxEntry}
-	reader.decoder.UseNumber()
-	reader.value("")
-	members = append(reader.members, member{Path: ingest.FieldProject, Text: project})
+	members, cut = valuesOf(found.Text, "")
+	members = append(members, member{Path: ingest.FieldProject, Text: project})
 	if !bytes.Contains(found.Text, []byte(`"`+entryfield.Environment+`"`)) {
 		term, _ := ingest.Term(entryfield.Environment, found.Environment)
 		members = append(members, member{Path: entryfield.Environment, Text: found.Environment, Term: term})
 	}
-	return members, reader.cut
+	return members, cut
+}
+
+// valuesOf are the values in a JSON text at a path, or some of them where it is large.
+func valuesOf(text []byte, path string) (members []member, cut bool) {
+	reader := entryReader{decoder: json.NewDecoder(bytes.NewReader(text)), left: maxEntry}
+	reader.decoder.UseNumber()
+	reader.value(path)
+	return reader.members, reader.cut
 }
 
 // An entryReader reads the values of an entry, until one of its bounds.

@@ -17,12 +17,18 @@ import (
 // overview opens the overview of a project behind a gateway whose modules answer so.
 func overview(t *testing.T, method string, modules map[gateway.Module]http.HandlerFunc) *httptest.ResponseRecorder {
 	t.Helper()
+	return open(t, method, "/console/overview?project=prj_1", modules)
+}
+
+// open opens a page behind such a gateway.
+func open(t *testing.T, method, path string, modules map[gateway.Module]http.HandlerFunc) *httptest.ResponseRecorder {
+	t.Helper()
 	backends := map[gateway.Module]gateway.Backend{}
 	for _, name := range gateway.Modules() {
 		answer := modules[name]
 		backends[name] = gateway.Local(answer, func() error { return nil }, func() []httpapi.Backlog { return nil })
 	}
-	r := httptest.NewRequest(method, "/console/overview?project=prj_1", nil)
+	r := httptest.NewRequest(method, path, nil)
 	r.Header.Set("Cookie", "session=1")
 	r.Header.Set("Sec-Fetch-Mode", "navigate")
 	r.Header.Set("If-None-Match", "x")
@@ -93,6 +99,21 @@ func TestOverviewWithoutAPage(t *testing.T) {
 		w := overview(t, method, map[gateway.Module]http.HandlerFunc{gateway.Tenants: answer, gateway.Ingest: asked, gateway.Ledger: asked, gateway.Grouping: asked})
 		if !strings.Contains(w.Body.String(), "No logs") {
 			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
+	}
+}
+
+// A page of an error group has the entry of a sample, which is asked for with the query of its place.
+func TestPartOfAnErrorGroup(t *testing.T) {
+	text := `<div data-part="entry" data-query="id=0-1&amp;time=2026-11-21T12%3A00%3A00Z">No entry</div>&lt;div data-part=&#34;entry&#34;&gt;x</div>`
+	modules := map[gateway.Module]http.HandlerFunc{gateway.Grouping: page(text), gateway.Ingest: part}
+	for path, want := range map[string]string{
+		"/console/errors/grp_1?by=hour":  `[GET /console/logs/entry?id=0-1&time=2026-11-21T12%3A00%3A00Z session=1]&lt;div data-part=&#34;entry&#34;&gt;x</div>`,
+		"/console/errors/rules":          text,
+		"/console/errors/grp_1/activity": text,
+	} {
+		if got := open(t, "GET", path, modules).Body.String(); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
 }

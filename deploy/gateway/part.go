@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"html"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -12,26 +13,27 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// The overview of a project is a page of tenants in which other modules have a
-// part each: ADR 43.
-const overviewPath = "/console/overview"
+// Pages of one module in which others have a part each: ADR 43. These are the
+// overview of a project and the page of an error group.
+var pagesWithParts = regexp.MustCompile(`^/console/(overview|errors/grp_[^/]+)$`)
 
-// overviewParts are the addresses of these parts, by their names on the page.
-var overviewParts = map[string]string{
-	"logs": "/console/logs/overview", "errors": "/console/errors/overview", "usage": "/console/usage/overview",
+// partPaths are the addresses of these parts, by their names on the page.
+var partPaths = map[string]string{
+	"logs": "/console/logs/overview", "errors": "/console/errors/overview", "usage": "/console/usage/overview", "entry": "/console/logs/entry",
 }
 
-// partsTimeout is how long the overview waits for its parts.
+// partsTimeout is how long a page waits for its parts.
 const partsTimeout = 2 * time.Second
 
-// place is where the page shows a part. It has the text for readers who don't get the part.
-var place = regexp.MustCompile(`(?s)<div data-part="([a-z]+)">.*?</div>`)
+// place is where the page shows a part, which is asked for with the place's query or else
+// the page's. It has the text for readers who don't get the part.
+var place = regexp.MustCompile(`(?s)<div data-part="([a-z]+)"(?: data-query="([^"]*)")?>.*?</div>`)
 
-// serveOverview answers with tenants' page, filled with the parts of other
+// servePage answers with a module's page, filled with the parts of other
 // modules as far as they answer in time. Each module decides what the reader may see.
-func (g *Gateway) serveOverview(w http.ResponseWriter, r *http.Request) {
+func (g *Gateway) servePage(module Module, w http.ResponseWriter, r *http.Request) {
 	page := newRecorder()
-	g.backends[Tenants].Handler.ServeHTTP(page, r)
+	g.backends[module].Handler.ServeHTTP(page, r)
 	body := page.body.Bytes()
 	if page.status == http.StatusOK {
 		body = g.fill(r, body)
@@ -48,11 +50,15 @@ func (g *Gateway) serveOverview(w http.ResponseWriter, r *http.Request) {
 func (g *Gateway) fill(r *http.Request, page []byte) []byte {
 	ctx, cancel := context.WithTimeout(r.Context(), partsTimeout)
 	defer cancel()
-	places := place.FindAllSubmatchIndex(page, len(overviewParts))
+	places := place.FindAllSubmatchIndex(page, len(partPaths))
 	parts := make([][]byte, len(places))
 	var asked sync.WaitGroup
 	for i, at := range places {
-		asked.Go(func() { parts[i] = g.part(ctx, r, string(page[at[2]:at[3]])) })
+		query := r.URL.RawQuery
+		if at[4] >= 0 {
+			query = html.UnescapeString(string(page[at[4]:at[5]]))
+		}
+		asked.Go(func() { parts[i] = g.part(ctx, r, string(page[at[2]:at[3]]), query) })
 	}
 	asked.Wait()
 	var filled bytes.Buffer
@@ -69,8 +75,8 @@ func (g *Gateway) fill(r *http.Request, page []byte) []byte {
 }
 
 // part asks the module of a part for it, as the reader; nil: there is none in time.
-func (g *Gateway) part(ctx context.Context, r *http.Request, name string) []byte {
-	path, known := overviewParts[name]
+func (g *Gateway) part(ctx context.Context, r *http.Request, name, query string) []byte {
+	path, known := partPaths[name]
 	if !known {
 		return nil
 	}
@@ -80,11 +86,11 @@ func (g *Gateway) part(ctx context.Context, r *http.Request, name string) []byte
 		defer close(answers)
 		defer func() { // a proxy ends so once its time is over
 			if cause := recover(); cause != nil && cause != http.ErrAbortHandler { //nolint:errorlint // it is the value itself
-				httpapi.Logger(ctx).Error("cannot make a part of the overview", slog.String("part", name), slog.Any("panic", cause))
+				httpapi.Logger(ctx).Error("cannot make a part of a page", slog.String("part", name), slog.Any("panic", cause))
 			}
 		}()
 		answer := newRecorder()
-		g.backends[module].Handler.ServeHTTP(answer, partRequest(ctx, r, path))
+		g.backends[module].Handler.ServeHTTP(answer, partRequest(ctx, r, path, query))
 		if answer.status == http.StatusOK {
 			answers <- answer.body.Bytes()
 		}
@@ -101,9 +107,9 @@ func (g *Gateway) part(ctx context.Context, r *http.Request, name string) []byte
 var ofReader = []string{"Cookie", "User-Agent", "X-Forwarded-For", "X-Forwarded-Proto", "Traceparent", "Tracestate"}
 
 // partRequest asks for a part of the page that r asks for.
-func partRequest(ctx context.Context, r *http.Request, path string) *http.Request {
+func partRequest(ctx context.Context, r *http.Request, path, query string) *http.Request {
 	asked := r.Clone(ctx)
-	asked.URL.Path, asked.URL.RawPath, asked.RequestURI = path, "", path+"?"+r.URL.RawQuery
+	asked.URL.Path, asked.URL.RawPath, asked.URL.RawQuery, asked.RequestURI = path, "", query, path+"?"+query
 	asked.Body, asked.ContentLength, asked.TransferEncoding = http.NoBody, 0, nil
 	asked.Header = http.Header{}
 	for _, name := range ofReader {
