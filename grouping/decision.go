@@ -160,15 +160,16 @@ func (s *State) become(next State) {
 	*s = next
 }
 
-// A Command is what somebody wants of a group. Zero members leave it as it is.
+// A Command is what somebody wants of a group. What is zero leaves it as it is.
 type Command struct {
 	Status     Status
 	Resolution Resolution
 	Until      Until
 	Assign     *Assignee // the zero one: nobody
 	Note       string
+	Mentions   []string // ids of the members whom the note mentions; see Named
+	Unknown    []string // what the note has after an @ that mentions nobody
 	IfVersion  *int64   // refuses another version; nil: none
-	Members    []Member // of the organization: whom the note can mention
 }
 
 // An Invalid is a fault of a command.
@@ -211,15 +212,11 @@ func (s State) Decide(c Command, version int64, now time.Time) (decided []Decisi
 	if d, changes := s.changeOf(c); changes {
 		decided = append(decided, d)
 	}
-	if to := c.Assignee(); c.Assign != nil && to.ID != s.Assignee.ID {
-		decided = append(decided, Decision{Kind: WasAssigned, Assignee: to})
+	if c.Assign != nil && c.Assign.ID != s.Assignee.ID {
+		decided = append(decided, Decision{Kind: WasAssigned, Assignee: *c.Assign})
 	}
 	if c.Note != "" {
-		noted := Decision{Kind: WasNoted, Note: c.Note}
-		if err := noted.mention(c.Members); err != nil {
-			return nil, err
-		}
-		decided = append(decided, noted)
+		decided = append(decided, Decision{Kind: WasNoted, Note: c.Note, Mentions: c.Mentions, Unknown: c.Unknown})
 	}
 	if version+int64(len(decided)) > MaxDecisions && len(decided) > 0 {
 		return nil, ErrFull
@@ -228,17 +225,6 @@ func (s State) Decide(c Command, version int64, now time.Time) (decided []Decisi
 		decided[i].At = now
 	}
 	return decided, nil
-}
-
-// Assignee is whom the command names, by id, name or label; zero: nobody.
-func (c Command) Assignee() (to Assignee) {
-	if c.Assign == nil {
-		return to
-	}
-	if m, is := memberNamed(c.Assign.ID, c.Members); is {
-		return Assignee(m)
-	}
-	return *c.Assign
 }
 
 // changeOf is the change of the status that a command wants.
@@ -270,6 +256,8 @@ func (c Command) check(now time.Time) error {
 		return Invalid{"in_release", "This is no release.", fmt.Sprintf("Use a name of one line and at most %d bytes.", MaxRelease)}
 	case utf8.RuneCountInString(c.Note) > MaxNote || strings.ContainsRune(c.Note, 0):
 		return Invalid{"note", "The note is too long or has U+0000.", fmt.Sprintf("Use at most %d characters.", MaxNote)}
+	case len(c.Mentions) > MaxMentions:
+		return Invalid{"note", fmt.Sprintf("The note mentions %d members.", len(c.Mentions)), fmt.Sprintf("Mention at most %d.", MaxMentions)}
 	case c.Assign != nil && (utf8.RuneCountInString(c.Assign.ID) > MaxAssignee || !isLine(c.Assign.ID)):
 		return Invalid{"assignee", fmt.Sprintf("%q is nobody.", c.Assign.ID),
 			fmt.Sprintf("Use a member's id or a label of one line and at most %d characters; \"\" is nobody.", MaxAssignee)}

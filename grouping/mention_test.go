@@ -12,7 +12,7 @@ import (
 
 var colleagues = []grouping.Member{
 	{ID: "mem_ada", Name: "Ada Lovelace"}, {ID: "mem_ann", Name: "Ann Lee"}, {ID: "mem_ann2", Name: "Ann Leeds"},
-	{ID: "mem_bo", Name: "Bö"}, {ID: "mem_c1", Name: "Chris Doe"}, {ID: "mem_c2", Name: "chris doe"},
+	{ID: "mem_bo", Name: "Bö"}, {ID: "mem_c1", Name: "Chris Doe"}, {ID: "mem_c2", Name: "chris doe"}, {ID: "mem_nameless"},
 }
 
 // A note mentions members by id, name or first name, and nobody by what
@@ -40,7 +40,7 @@ func TestMentions(t *testing.T) {
 	} {
 		t.Run(note, func(t *testing.T) {
 			var state grouping.State
-			decided, err := state.Decide(grouping.Command{Note: note, Members: colleagues}, 0, time.Now())
+			decided, err := state.Decide(grouping.Command{Note: note}.Named(colleagues), 0, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,13 +70,23 @@ func TestMentionsAreBounded(t *testing.T) {
 		fmt.Fprintf(&strangers, "@stranger%02d ", i)
 	}
 	var state grouping.State
-	if _, err := state.Decide(grouping.Command{Note: note.String(), Members: members}, 0, time.Now()); err == nil ||
+	if _, err := state.Decide(grouping.Command{Note: note.String()}.Named(members), 0, time.Now()); err == nil ||
 		err.Error() != "The note mentions 11 members. Mention at most 10." {
 		t.Errorf("err = %v", err)
 	}
-	decided, err := state.Decide(grouping.Command{Note: strangers.String() + strings.Repeat("@Member01 ", 50), Members: members}, 0, time.Now())
+	decided, err := state.Decide(grouping.Command{Note: strangers.String() + strings.Repeat("@Member01 ", 50)}.Named(members), 0, time.Now())
 	if err != nil || !slices.Equal(decided[0].Mentions, []string{"mem_01"}) || len(decided[0].Unknown) != grouping.MaxMentions {
 		t.Errorf("decided = %+v, %v", decided, err)
+	}
+}
+
+// What a note says after so many @ is text, those of addresses not counted.
+func TestSignsAreBounded(t *testing.T) {
+	signs := strings.Repeat("x@y ", 10) + strings.Repeat("@", grouping.MaxSigns)
+	for note, want := range map[string]int{signs + "Ada": 1, signs + "@Ada": 0} {
+		if got := (grouping.Command{Note: note}).Named(colleagues).Mentions; len(got) != want {
+			t.Errorf("%q mentions %q, not %d", note, got, want)
+		}
 	}
 }
 
@@ -87,7 +97,7 @@ func TestAssignByName(t *testing.T) {
 		"Chris Doe": {ID: "Chris Doe"}, "payments": {ID: "payments"}, "mem_gone": {ID: "mem_gone"},
 	} {
 		var state grouping.State
-		decided, err := state.Decide(grouping.Command{Assign: &grouping.Assignee{ID: text}, Members: colleagues}, 0, time.Now())
+		decided, err := state.Decide(grouping.Command{Assign: &grouping.Assignee{ID: text}}.Named(colleagues), 0, time.Now())
 		if err != nil || decided[0].Assignee != want {
 			t.Errorf("%q: %+v, %v", text, decided, err)
 		}

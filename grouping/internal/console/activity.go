@@ -61,10 +61,16 @@ func (c *console) showActivity(r *http.Request, found []postgres.Activity) (show
 	return shown
 }
 
-// noteOf is a note with its mentions of members who are there still.
+// noteOf is a note with its mentions of members who are there still. What
+// several were called when it was written mentions none of them.
 func noteOf(a postgres.Activity, members []grouping.Member) []grouping.Span {
 	mentioned := slices.DeleteFunc(slices.Clone(members), func(m grouping.Member) bool { return !slices.Contains(a.Mentions, m.ID) })
 	spans, _ := grouping.SpansOf(a.Note, mentioned)
+	for i, s := range spans {
+		if slices.Contains(a.Unknown, strings.TrimPrefix(s.Text, "@")) {
+			spans[i].Member = ""
+		}
+	}
 	return spans
 }
 

@@ -104,7 +104,7 @@ func (c *console) newDecideForms(r *http.Request, g postgres.Group, newest strin
 	}
 	d.Release = ui.Field{Name: "release", Label: "Release", Value: newest, MaxLength: grouping.MaxRelease, Autocomplete: "off",
 		Hint: "Its errors, and those of later releases, open it again."}
-	assignee := grouping.Command{Assign: &grouping.Assignee{ID: g.State.Assignee.Name}, Members: c.members(r)}.Assignee()
+	assignee := grouping.AssigneeNamed(g.State.Assignee.Name, c.members(r))
 	d.Label = ui.Field{Name: "assignee", Label: "Who looks after it", Value: g.State.Assignee.ID, MaxLength: grouping.MaxAssignee, Autocomplete: "off",
 		Hint: "A member or a label, such as that of a team. Empty: nobody."}
 	if assignee.ID == g.State.Assignee.ID { // the name alone says who it is

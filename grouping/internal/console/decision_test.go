@@ -133,6 +133,30 @@ func TestMentions(t *testing.T) {
 	shows(t, pages, path, `<pre class="wrap">&lt;b&gt; @ada, @Bill or @bob?</pre>`)
 }
 
+// Of a name that several have and the whole name of one of them, only this is
+// a mention, also when the others are gone.
+func TestUnclearMentions(t *testing.T) {
+	directory := identity.NewDirectory()
+	apply := func(fact, body string) {
+		t.Helper()
+		if err := directory.Apply(fact, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(contract.TypeMemberAdded, `{"organization":"acme","member":"mem_1","name":"Ada Byron","role":"viewer"}`)
+	apply(contract.TypeMemberAdded, `{"organization":"acme","member":"mem_2","name":"Ada Lovelace","role":"viewer"}`)
+	pages := pagesWith(t, groupingtest.With(t, func(c *groups.Config) { c.Projects = directory }), directory, "developer")
+	_, list := get(pages, "/console/errors?q=alpha")
+	path := groupLink.FindStringSubmatch(list)[1]
+	if status, leads := post(pages, path+"/decide", url.Values{"do": {"note"}, "note": {"@Ada: @Ada Byron"}}); status != 303 {
+		t.Fatalf("the note: %d %s", status, leads)
+	}
+	note := `<pre class="wrap">@Ada: <span class="badge accent">@Ada Byron</span></pre>`
+	shows(t, pages, path, note, "Nobody was notified for <bdi>@Ada</bdi>")
+	apply(contract.TypeMemberRemoved, `{"organization":"acme","member":"mem_2"}`)
+	shows(t, pages, path, note)
+}
+
 var groupField = regexp.MustCompile(`name="group" value="([^"]+)"`)
 
 // Several are chosen, or all that a search finds.

@@ -65,10 +65,18 @@ func (w DecisionRequest) command(of postgres.Group, known grouping.SeenReleases)
 	return w.Command, nil
 }
 
+// named is the request with the members whom it names, found once for all
+// groups, before any of these is locked.
+func (d *Decisions) named(organization string, wanted DecisionRequest) DecisionRequest {
+	wanted.Command = wanted.Named(d.db.members(organization))
+	return wanted
+}
+
 // Decide carries out a request about a group.
 func (d *Decisions) Decide(ctx context.Context, request Request, id string, wanted DecisionRequest) (postgres.Group, error) {
+	named := d.named(request.Who.Organization, wanted)
 	return once(ctx, d.db, request, []any{id, wanted}, func(tx pgx.Tx) (project string, _ postgres.Group, err error) {
-		decided, err := d.decide(ctx, tx, request, []string{id}, wanted)
+		decided, err := d.decide(ctx, tx, request, []string{id}, named)
 		if err == nil && len(decided) == 0 {
 			err = noGroup(id)
 		}
@@ -81,29 +89,28 @@ func (d *Decisions) Decide(ctx context.Context, request Request, id string, want
 
 // decide carries out a request about those of the groups that there are
 // and the principal may read.
-func (d *Decisions) decide(ctx context.Context, tx pgx.Tx, request Request, ids []string, wanted DecisionRequest) ([]*postgres.DecidedGroup, error) {
+func (d *Decisions) decide(ctx context.Context, tx pgx.Tx, request Request, ids []string, named DecisionRequest) ([]*postgres.DecidedGroup, error) {
 	locked, err := postgres.LockHeads(ctx, tx, pg.Organization(request.Who.Organization), ids)
 	if err != nil {
 		return nil, err
 	}
 	known := map[string]grouping.SeenReleases{} // by project; bounded by the groups
-	now, members, decided := d.db.now(), d.db.members(request.Who.Organization), locked[:0]
+	now, decided := d.db.now(), locked[:0]
 	for _, m := range locked {
 		if !d.db.mayRead(request.Who, m.Group.Project) {
 			continue
 		}
 		sights, read := known[m.Group.Project]
-		if !read && wanted.asksReleases() {
+		if !read && named.asksReleases() {
 			if sights, err = postgres.FindReleases(ctx, tx, postgres.Project{Organization: m.Organization, Name: m.Group.Project}); err != nil {
 				return nil, err
 			}
 			known[m.Group.Project] = sights
 		}
-		command, err := wanted.command(m.Group, sights)
+		command, err := named.command(m.Group, sights)
 		if err != nil {
 			return nil, err
 		}
-		command.Members = members
 		m.Decisions, err = m.Group.State.Decide(command, m.Group.Version, now)
 		var conflict grouping.Conflict
 		if errors.As(err, &conflict) {
@@ -132,9 +139,9 @@ type Bulk struct {
 // change, up to MaxBulk of them, those last seen first.
 func (d *Decisions) DecideAll(ctx context.Context, request Request, query postgres.GroupQuery, wanted DecisionRequest) (Bulk, error) {
 	query.Unlike = postgres.Unlike{Status: wanted.Status}
-	if wanted.Assign != nil {
-		named := d.db.assignee(request.Who.Organization, wanted.Assign.ID)
-		query.Unlike.Assignee = &named
+	named := d.named(request.Who.Organization, wanted)
+	if named.Assign != nil {
+		query.Unlike.Assignee = &named.Assign.ID
 	}
 	if query.Unlike == (postgres.Unlike{}) {
 		return Bulk{}, grouping.Invalid{Detail: "The request decides nothing about a search.", Fix: "Send a status or an assignee. A note alone is for one group."}
@@ -146,15 +153,16 @@ func (d *Decisions) DecideAll(ctx context.Context, request Request, query postgr
 		if err != nil {
 			return "", Bulk{}, err
 		}
-		decided, err := d.decide(ctx, tx, request, found.IDs, wanted)
+		decided, err := d.decide(ctx, tx, request, found.IDs, named)
 		return query.Project, Bulk{Changed: len(decided), Left: found.More, Incomplete: found.Incomplete}, err
 	})
 }
 
 // DecideEach carries out a request about those of some groups that there are.
 func (d *Decisions) DecideEach(ctx context.Context, request Request, ids []string, wanted DecisionRequest) (Bulk, error) {
+	named := d.named(request.Who.Organization, wanted)
 	return once(ctx, d.db, request, []any{ids, wanted}, func(tx pgx.Tx) (string, Bulk, error) {
-		decided, err := d.decide(ctx, tx, request, ids, wanted)
+		decided, err := d.decide(ctx, tx, request, ids, named)
 		if err == nil && len(decided) == 0 {
 			err = noGroup(ids[0])
 		}

@@ -63,7 +63,7 @@ func (s *store) members(organization string) (members []grouping.Member) {
 
 // assignee is the id of whom a search names: of a member, by name or id, or a label.
 func (s *store) assignee(organization, named string) string {
-	return grouping.Command{Assign: &grouping.Assignee{ID: named}, Members: s.members(organization)}.Assignee().ID
+	return grouping.AssigneeNamed(named, s.members(organization)).ID
 }
 
 // read runs fn in a snapshot of the organization's rows.
