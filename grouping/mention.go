@@ -19,7 +19,7 @@ const (
 // A Span is a part of a note. Member is whom it mentions; empty: nobody.
 type Span struct{ Text, Member string }
 
-// Spans parts a note into mentions and the text between them. A mention is @
+// SpansOf parts a note into mentions and the text between them. A mention is @
 // and the id or the name of a member, in whatever case, or the first word of
 // the name if no other name begins with it; unknown are those of nobody, the
 // first MaxMentions of them.
