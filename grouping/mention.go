@@ -59,7 +59,7 @@ func SpansOf(note string, members []Member) (spans []Span, unknown []string) {
 
 // names are what notes call members.
 type names struct {
-	ids     map[string]string // of members, by what fold makes of the name; empty: several have it
+	ids     map[string]string // of members, by what fold makes of the name; empty: several have it; bounded by the members
 	longest int               // bytes of a folded name
 }
 
@@ -161,7 +161,7 @@ func memberNamed(name string, members []Member) (found Member, is bool) {
 		if m.ID == name {
 			return m, true
 		}
-		if strings.EqualFold(m.Name, name) {
+		if name != "" && strings.EqualFold(m.Name, name) {
 			if is {
 				return Member{}, false
 			}

@@ -55,7 +55,8 @@ func newDocuments(text []byte, pages *ui.Pages, logger *slog.Logger) (*documents
 		return made, nil
 	}
 	shown := newRecorder()
-	pages.Write(shown, &http.Request{URL: &url.URL{Path: pagePath}}, http.StatusOK, "reference", ui.View{Title: "API reference", Bare: true, Wide: true, Data: page})
+	request := &http.Request{URL: &url.URL{Path: pagePath}}
+	pages.Write(shown, request, http.StatusOK, "reference", ui.View{Title: "API reference", Bare: true, Wide: true, Data: page})
 	made.page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		maps.Copy(w.Header(), shown.header)
 		_, _ = w.Write(shown.body.Bytes())

@@ -76,7 +76,8 @@ func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status i
 	}
 	page := groupPage{
 		shownCounts: counts, shownGroup: p.show(r, found.Group), decideForms: p.newDecideForms(r, found.Group, newest), Why: found.Why,
-		Occurrences: showOccurrences(found.Group, found.Occurrences, r.URL.Query().Get("sample")), Similar: showSimilar(found.Similar), Activity: p.showActivity(r, activity),
+		Occurrences: showOccurrences(found.Group, found.Occurrences, r.URL.Query().Get("sample")), Similar: showSimilar(found.Similar),
+		Activity: p.showActivity(r, activity),
 		MapsHref: ofProject(mapsPath, found.Group.Project), RulesHref: ofProject(rulesPath, found.Group.Project), Links: found.Group.State.Links,
 		Unordered: found.Unordered,
 	}
