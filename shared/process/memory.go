@@ -26,7 +26,7 @@ const (
 // garbage collector works harder. Memory outside of the heap, as
 // ingest's for large bodies, comes on top.
 type Memory struct {
-	MemoryLimit int64 `help:"Bytes of memory that the garbage collector keeps to, large bodies apart. 0: no limit. GOMEMLIMIT goes before it." env:"WEIR_MEMORY_LIMIT" default:"335544320"`
+	MemoryLimit int64 `help:"Bytes of memory that the garbage collector keeps to, large bodies apart. 0: no limit. GOMEMLIMIT goes before it." env:"WEIR_MEMORY_LIMIT" default:"201326592"`
 }
 
 // Apply sets the process's memory limit, and how often it collects garbage
