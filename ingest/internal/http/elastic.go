@@ -1,6 +1,7 @@
 package http
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 
@@ -52,9 +53,7 @@ type elasticError struct {
 }
 
 func writeElasticError(w http.ResponseWriter, r *http.Request, problem *httpapi.Problem) {
-	for name, values := range problem.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), problem.Header)
 	status := problem.Status
 	if status == http.StatusInternalServerError { // after which clients don't send again
 		status = http.StatusServiceUnavailable
@@ -70,7 +69,8 @@ func (*elasticProtocol) readHeaders(header http.Header) (options requestOptions,
 	if _, err = mediaOf(header, elasticTypes...); err != nil {
 		return options, err
 	}
-	return translatedOptions(header)
+	err = options.readCommon(header)
+	return options, err
 }
 
 func (*elasticProtocol) workingMemory(body []byte) int64 {

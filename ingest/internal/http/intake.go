@@ -359,14 +359,19 @@ type requestOptions struct {
 func readHeaders(header http.Header, options requestOptions) (requestOptions, error) {
 	readPrefer(header.Values("Prefer"), &options)
 	err := requireJSON(header, options.lenient)
-	if err != nil {
-		return options, err
+	if err == nil {
+		err = options.readCommon(header)
 	}
-	if options.encoding, err = encodingOf(header); err != nil {
-		return options, err
-	}
-	options.idempotency, err = readIdempotencyKey(header.Values("Idempotency-Key"))
 	return options, err
+}
+
+// readCommon reads what every protocol has.
+func (o *requestOptions) readCommon(header http.Header) (err error) {
+	if o.encoding, err = encodingOf(header); err != nil {
+		return err
+	}
+	o.idempotency, err = readIdempotencyKey(header.Values("Idempotency-Key"))
+	return err
 }
 
 func requireJSON(header http.Header, lenient bool) error {

@@ -32,7 +32,8 @@ func (l *lokiProtocol) readHeaders(header http.Header) (options requestOptions, 
 	if l.media == lokiProtobuf && strings.EqualFold(header.Get("Content-Encoding"), "snappy") {
 		header.Del("Content-Encoding") // it says what the type says already
 	}
-	return translatedOptions(header)
+	err = options.readCommon(header)
+	return options, err
 }
 
 func (l *lokiProtocol) workingMemory(body []byte) int64 {

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"maps"
 	"mime"
 	"net/http"
 	"strconv"
@@ -31,9 +32,7 @@ func answersOTLP(handle func(http.ResponseWriter, *http.Request) error) func(htt
 			return nil
 		}
 		problem := httpapi.AsProblem(r, err)
-		for name, values := range problem.Header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), problem.Header)
 		status, message := problem.Status, problem.Code+": "+problem.Detail
 		if status == http.StatusInternalServerError {
 			status = http.StatusServiceUnavailable
@@ -65,7 +64,8 @@ func (o *otlpProtocol) readHeaders(header http.Header) (options requestOptions, 
 		return options, err
 	}
 	o.encoding = otlp.Encoding(media)
-	return translatedOptions(header)
+	err = options.readCommon(header)
+	return options, err
 }
 
 func otlpEncoding(contentType string) (encoding otlp.Encoding, known bool) {

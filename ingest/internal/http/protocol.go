@@ -92,15 +92,6 @@ func mediaOf(header http.Header, known ...string) (media string, err error) {
 		"The content type is "+strconv.QuoteToASCII(contentType[:min(len(contentType), 100)])+". Send "+strings.Join(known, " or ")+".")
 }
 
-// translatedOptions are the options of a request that are no matter of its protocol.
-func translatedOptions(header http.Header) (options requestOptions, err error) {
-	if options.encoding, err = encodingOf(header); err != nil {
-		return options, err
-	}
-	options.idempotency, err = readIdempotencyKey(header.Values("Idempotency-Key"))
-	return options, err
-}
-
 // shipperKey returns the key of a shipper, many of which can't send a header
 // of their own: it may also be the password of Basic, or the token of ApiKey.
 func shipperKey(r *http.Request) (string, error) {

@@ -69,18 +69,20 @@ func appendAttribute(to []byte, field protowire.Number, name string, value []byt
 }
 
 func (r *request) attribute(name string, value []byte) error {
-	if r.attributes++; r.attributes > maxAttributes {
-		return fmt.Errorf("it has more than %d fields or labels", maxAttributes)
-	}
 	r.record = appendAttribute(r.record, recordAttribute, name, value)
-	return nil
+	return r.count()
 }
 
 func (r *request) label(name string, value []byte) error {
+	r.resource = appendAttribute(r.resource, resourceAttribute, name, value)
+	return r.count()
+}
+
+// count counts an attribute of the record or its resource.
+func (r *request) count() error {
 	if r.attributes++; r.attributes > maxAttributes {
 		return fmt.Errorf("it has more than %d fields or labels", maxAttributes)
 	}
-	r.resource = appendAttribute(r.resource, resourceAttribute, name, value)
 	return nil
 }
 
