@@ -10,7 +10,8 @@ type Batch struct {
 	Accepted      []Line // one per valid entry, in the body's order
 	Rejected      int    // entries with at least one fault
 	RejectedBytes int64  // their compact JSON
-	Bytes         int64  // what is charged: the lines without their newlines
+	Bytes         int64  // what is charged: the lines without their newlines, and
+	Apart         int64  // what rules took out of them after the charge
 
 	Faults          []Fault
 	FaultsTruncated bool // there were more faults than Limits.Faults
@@ -46,7 +47,7 @@ type Part struct {
 
 // Parts cuts the batch into runs of at most maxBytes of lines and
 // appends them. A larger entry gets its own part. The same batch is
-// always cut the same way.
+// always cut the same way. The last part bears what is charged apart.
 func (b *Batch) Parts(parts []Part, maxBytes int) []Part {
 	first, start, failed := 0, 0, 0
 	for i, line := range b.Accepted {
@@ -60,6 +61,7 @@ func (b *Batch) Parts(parts []Part, maxBytes int) []Part {
 	}
 	if first < len(b.Accepted) {
 		parts = append(parts, b.part(first, len(b.Accepted), start, failed))
+		parts[len(parts)-1].Bytes += b.Apart
 	}
 	return parts
 }

@@ -163,7 +163,8 @@ func (l levels) mayMatch(header *Header) bool { return SeveritySet(l)&header.Lev
 type inEnvironment pattern
 
 func (e inEnvironment) matches(entry *Stored) bool {
-	return pattern(e).fits(appendFolded(nil, []byte(entry.Environment)))
+	var buffer [2 * maxEnvironment]byte
+	return pattern(e).fits(appendFolded(buffer[:0], []byte(entry.Environment)))
 }
 func (inEnvironment) mayMatch(*Header) bool { return true }
 

@@ -1,0 +1,92 @@
+package ingest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of the rules of a project. Together they keep what rules cost an
+// entry small.
+const (
+	MaxRules        = 50
+	MaxRulesText    = 16 << 10 // bytes of all lines
+	MaxRuleVersions = 100      // of a project, the newest ones
+	MaxRuleNote     = 200      // characters of what is noted about a version
+	maxRulePaths    = 10       // of a rule
+	maxRulePatterns = 10       // of a rule
+	maxExpressions  = 5        // of all rules
+	maxExpression   = 200      // bytes of one
+	maxSteps        = 150      // of all expressions, as regexp compiles them: a byte costs each step some nanoseconds
+	maxFinds        = 50       // of an expression in a text: with more, all of the text goes
+)
+
+// A RuleKind is what a rule does.
+type RuleKind uint8
+
+// The kinds.
+const (
+	RuleDrop RuleKind = iota
+	RuleSample
+	RuleRedact
+	RuleSetLevel
+	ruleKinds
+)
+
+// RuleKinds returns all kinds.
+func RuleKinds() []RuleKind { return []RuleKind{RuleDrop, RuleSample, RuleRedact, RuleSetLevel} }
+
+// String is the word of the kind in metrics and outcomes.
+func (k RuleKind) String() string { return [...]string{"drop", "sample", "redact", "set_level"}[k] }
+
+// An IngestRule is one line of the rules of a project.
+type IngestRule struct {
+	Kind        RuleKind
+	Line        int    // from 1
+	Text        string // as it was written
+	AfterCharge bool   // it changes what is kept, and not what is charged
+
+	when  Query
+	rate  float64    // of a sample: the part that is kept
+	paths []jsonPath // of a sample: where its value is; of a redaction: where it looks, nil: everywhere
+	what  []redactor
+	named bool // of a redaction: values of fields with a secret's name go, too
+	level Severity
+}
+
+// A Ruleset is the rules of a project. Nothing changes it.
+type Ruleset struct {
+	Text string
+
+	rules         []IngestRule // those before the charge first
+	afterCharge   int          // index of the first one after it
+	byEnvironment bool         // a condition asks for the environment
+	steps         int          // of all expressions
+	expressions   int
+}
+
+// Rules returns the rules in the order in which they apply.
+func (s *Ruleset) Rules() []IngestRule { return s.rules }
+
+// A RuleVersion is a version of a project's rules: its number, from 1, who set
+// it, when and why.
+type RuleVersion struct {
+	Organization, Project string
+	Version               int64 // 0: nobody has set any
+	Text                  string
+	Note                  string
+	By                    string // id of the member or API key
+	ByName                string // of the member, where it was known
+	At                    time.Time
+	Restored              int64 // the version whose text it is; 0: none
+}
+
+// Check returns what is wrong with a version, an Invalid.
+func (v *RuleVersion) Check() error {
+	if utf8.RuneCountInString(v.Note) > MaxRuleNote || strings.ContainsFunc(v.Note, func(r rune) bool { return r < ' ' }) || !isStorable(v.Note) {
+		return Invalid{"note", "The note is no line, or too long.", fmt.Sprintf("Use one line of at most %d characters.", MaxRuleNote)}
+	}
+	_, err := ParseRules(v.Text)
+	return err
+}
