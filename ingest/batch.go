@@ -7,7 +7,8 @@ import "time"
 type Batch struct {
 	Entries       int    // entries in the body
 	Lines         []byte // the valid entries, each as compact JSON and a newline
-	Accepted      []Line // one per valid entry, in the body's order
+	Accepted      []Line // one per valid entry that is kept, in the body's order
+	LeftOut       int    // valid entries that rules of the project left out of Accepted
 	Rejected      int    // entries with at least one fault
 	RejectedBytes int64  // their compact JSON
 	Bytes         int64  // what is charged: the lines without their newlines, and
@@ -19,6 +20,9 @@ type Batch struct {
 	HasAPIKey bool   // the body has the deprecated member api_key
 	APIKey    string // its value; empty if it is no string
 }
+
+// Valid is how many entries are valid.
+func (b *Batch) Valid() int { return len(b.Accepted) + b.LeftOut }
 
 // Errors is how many valid entries carry an error payload.
 func (b *Batch) Errors() (errors int) {

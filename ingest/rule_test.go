@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -53,6 +54,7 @@ func TestParseRules(t *testing.T) {
 		"set level loud if a":                  `Line 1, character 11: "loud" is not a level.`,
 		"set level warn":                       "Line 1, character 15: The rule does not say of which entries.",
 		"set message x":                        "Line 1, character 5: Only the level can be set.",
+		"# a\x00":                              "Line 1, character 1: The line has a character that is no text.",
 		"drop a\x00":                           "Line 1, character 1: The line has a character that is no text.",
 		strings.Repeat("drop a\n", MaxRules):   "",
 		strings.Repeat("drop a\n", MaxRules+1): "Line 51, character 1: There are more than 50 rules.",
@@ -166,5 +168,34 @@ func TestSample(t *testing.T) {
 	}
 	if kept < 900 || kept > 1100 {
 		t.Errorf("%d of 10,000 traces are kept", kept)
+	}
+}
+
+// What the page for users says is so.
+func TestPageOfRules(t *testing.T) {
+	text, err := os.ReadFile("docs/rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	_, block, _ := strings.Cut(page, "```rules\n")
+	block, _, _ = strings.Cut(block, "```")
+	if set := rulesOf(t, block); len(set.Rules()) != 7 {
+		t.Errorf("the example has %d rules", len(set.Rules()))
+	}
+	_, err = ParseRules("drop level:loud")
+	says := []string{
+		fmt.Sprintf("| %d, of %d,%d bytes |", MaxRules, MaxRulesText/1000, MaxRulesText%1000), fmt.Sprintf("patterns, and fields, of a rule | %d |", maxRulePatterns),
+		fmt.Sprintf("| %d, of %d bytes and %d steps in all", maxExpressions, maxExpression, maxSteps), fmt.Sprintf("more than %d times", maxFinds),
+		fmt.Sprintf("the newest %d", MaxRuleVersions), strings.Join(secretNames[:len(secretNames)-1], ", ") + " or " + secretNames[len(secretNames)-1],
+		strings.Join(secretEndings[:len(secretEndings)-1], ", ") + " or " + secretEndings[len(secretEndings)-1], strings.ReplaceAll(err.(Invalid).Detail, `"`, `\"`),
+	}
+	for _, name := range RedactionPatterns() {
+		says = append(says, "| `"+name+"` |")
+	}
+	for _, sentence := range says {
+		if !strings.Contains(page, sentence) {
+			t.Errorf("docs/rules.md lacks %q", sentence)
+		}
 	}
 }

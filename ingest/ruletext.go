@@ -32,7 +32,7 @@ func ParseRules(text string) (*Ruleset, error) {
 	var after []IngestRule
 	for n, line := range strings.Split(text, "\n") {
 		p := ruleLine{set: set, text: strings.TrimRightFunc(line, unicode.IsSpace)}
-		if p.blanks(); p.rest() == "" || p.text[p.at] == '#' {
+		if p.blanks(); (p.rest() == "" || p.text[p.at] == '#') && p.isText() {
 			continue
 		}
 		rule := IngestRule{Line: n + 1, Text: strings.TrimSpace(line)}
@@ -96,6 +96,10 @@ func (p *ruleLine) skip(word string) bool {
 	return false
 }
 
+func (p *ruleLine) isText() bool {
+	return utf8.ValidString(p.text) && !strings.ContainsFunc(p.text, func(c rune) bool { return c < ' ' && c != '\t' })
+}
+
 // afterTheCharge ends a rule that changes what is kept, and not what is charged.
 const afterTheCharge = "after the charge"
 
@@ -104,7 +108,7 @@ func (p *ruleLine) rule(r *IngestRule) {
 	if before, is := strings.CutSuffix(p.text, afterTheCharge); is && strings.TrimRightFunc(before, unicode.IsSpace) != before {
 		p.text, r.AfterCharge = strings.TrimRightFunc(before, unicode.IsSpace), true
 	}
-	if !utf8.ValidString(p.text) || strings.ContainsFunc(p.text, func(c rune) bool { return c < ' ' && c != '\t' || c == utf8.RuneError }) {
+	if !p.isText() {
 		p.fail(begins, "The line has a character that is no text.", "Remove it.")
 		return
 	}

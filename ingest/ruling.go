@@ -44,6 +44,7 @@ func (r *Ruler) Apply(set *Ruleset, batch *Batch, environment string) (ruling Ru
 		kept = append(append(kept, text...), '\n')
 		accepted = append(accepted, Line{End: len(kept), HasError: line.HasError})
 	}
+	batch.LeftOut = len(batch.Accepted) - len(accepted)
 	batch.Lines, batch.Accepted = kept, accepted
 	return ruling
 }

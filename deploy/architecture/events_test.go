@@ -26,6 +26,7 @@ var contractWords = map[string]string{
 	"OutcomeAccepted":      "a word that is counted, kept and shown",
 	"OutcomeRejected":      "a word that is counted, kept and shown",
 	"OutcomeDropped":       "a word that is counted, kept and shown",
+	"OutcomeDroppedByRule": "a word that is counted, kept and shown",
 	"OutcomeRateLimited":   "a word that is counted, kept and shown",
 	"OutcomeQuotaExceeded": "a word that is counted, kept and shown",
 	"OutcomeOverloaded":    "a word that is counted, kept and shown",
@@ -168,6 +169,7 @@ func constants() map[string]contract.Topic {
 		"TopicLogs": contract.TopicLogs, "TopicCredentials": contract.TopicCredentials, "TopicTenants": contract.TopicTenants,
 		"TopicAccounts": contract.TopicAccounts, "TopicLedger": contract.TopicLedger, "TopicGrouping": contract.TopicGrouping, "TopicIngest": contract.TopicIngest,
 		"TopicErasures": contract.TopicErasures, "TopicOutcomes": contract.TopicOutcomes, "TopicAlerts": contract.TopicAlerts,
+		"TopicRules": contract.TopicRules,
 	} {
 		all := contract.Topics(0, 0)
 		if at := slices.IndexFunc(all, func(topic contract.Topic) bool { return topic.Name == name }); at >= 0 {

@@ -135,6 +135,8 @@ func (w world) answers() map[string]form {
 		"a key without a name":           {settings + "api-keys", map[string]string{"name": " ", "project": w.project, "environment": "staging", "ends": "date", "rate_per_minute": "0"}},
 		"a rotated key":                  {settings + "api-keys/" + w.key.ID + "/rotate", map[string]string{"overlap_seconds": "86400"}},
 		"a preview of rules":             {"/console/errors/rules", map[string]string{"project": w.project, "version": "1", "rules": `same "One" type:*`, "do": "preview"}},
+		"a preview of rules for entries": {"/console/logs/rules", map[string]string{"project": w.project, "version": "0", "rules": "redact email\ndrop level:debug", "do": "preview"}},
+		"a wrong rule for entries":       {"/console/logs/rules", map[string]string{"project": w.project, "version": "0", "rules": "drop", "do": "save"}},
 		"a wrong rule":                   {"/console/errors/rules", map[string]string{"project": w.project, "version": "1", "rules": "own", "do": "save"}},
 		"an invitation":                  {settings + "members/invitations", map[string]string{"email": "new@acme.example", "role": "viewer"}},
 		"a link for a new password":      {settings + "members/" + w.member + "/reset", map[string]string{}},

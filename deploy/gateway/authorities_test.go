@@ -98,6 +98,8 @@ func TestOwner(t *testing.T) {
 		"/v1/projects/prj_1/error-settings":    gateway.Grouping,
 		"/v1/projects/prj_1/error-owners":      gateway.Grouping,
 		"/v1/projects/prj_1/error-rules":       gateway.Grouping,
+		"/v1/projects/prj_1/ingest-rules":      gateway.Ingest,
+		"/v1/projects/ingest-rules":            gateway.Tenants,
 		"/v1/projects/prj_1/error-alerts":      gateway.Grouping,
 		"/v1/projects/prj_1/source-maps/smp_1": gateway.Grouping,
 		"/v1/projects/error-groups":            gateway.Tenants,

@@ -114,6 +114,8 @@ var situations = []situation{
 	{409, twice(`POST /v1/searches/{new-search}/alert/test`)},
 	{409, []string{`PUT /v1/projects/{project}/error-alerts/{new-alert} {"name":"B","triggers":["new"],"version":2}`}},
 	{409, []string{`DELETE /v1/projects/{project}/error-alerts/{new-alert}?version=2`}},
+	{409, []string{`PUT /v1/projects/{project}/ingest-rules {"rules":"drop a","if_version":99}`}},
+	{409, []string{`PUT /v1/projects/{project}/ingest-rules {"rules":"drop a"}`, `POST /v1/projects/{project}/ingest-rules/versions/1/restore {"if_version":99}`}},
 	{409, []string{`PUT /v1/projects/{project}/error-rules {"rules":"","if_version":99}`}},
 	{409, []string{`PUT /v1/projects/{project}/error-settings {"if_since":"2026-11-20T00:00:00Z"}`}},
 	{409, []string{`PUT /v1/projects/{project}/error-owners {"rules":[],"if_since":"2026-11-20T00:00:00Z"}`}},

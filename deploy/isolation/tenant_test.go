@@ -146,10 +146,12 @@ func (of *tenant) alert(t *testing.T, search string) string {
 // rules sets the rules of the tenant's project.
 func (of *tenant) rules(t *testing.T) {
 	t.Helper()
-	got := of.world.send(t, request{method: "PUT", path: "/v1/projects/" + of.things["home-project"] + "/error-rules",
-		body: `{"rules":"scrub email"}`, header: map[string]string{"X-Api-Key": of.key, "Content-Type": "application/json"}})
-	if got.status != http.StatusOK {
-		t.Fatalf("rules: %d %s", got.status, got.text)
+	for noun, text := range map[string]string{"error-rules": "scrub email", "ingest-rules": "redact email"} {
+		got := of.world.send(t, request{method: "PUT", path: "/v1/projects/" + of.things["home-project"] + "/" + noun,
+			body: `{"rules":"` + text + `"}`, header: map[string]string{"X-Api-Key": of.key, "Content-Type": "application/json"}})
+		if got.status != http.StatusOK {
+			t.Fatalf("%s: %d %s", noun, got.status, got.text)
+		}
 	}
 }
 

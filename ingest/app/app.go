@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/ingest/internal/tails"
@@ -97,10 +98,11 @@ func (a *App) open(ctx context.Context) (err error) {
 }
 
 func (a *App) build() error {
+	a.followed = follow(a.config.NewCredentials(), a.base, a.gate)
+	a.store.lacks = a.followed.rules.Lacks
 	if err := a.store.build(); err != nil {
 		return err
 	}
-	a.followed = follow(a.config.NewCredentials(), a.base, a.gate)
 	a.uses = newUses(a.config, a.base, a.followed.credentials)
 	a.spending = newSpending(a.config, a.base, a.gate, a.followed.accounts)
 	a.clockWatch = &clockWatch{pool: a.base.Pool, logger: a.base.Logger}
@@ -125,8 +127,9 @@ func (a *App) buildAPI() {
 	guard := a.guard()
 	watched := a.newTails(guard, found)
 	kept := a.newSaved(found)
-	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched, &http.Saved{Service: kept})
-	console.Mount(router, console.Config{Service: found, Saved: kept, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
+	ruled := &rules.Service{Pool: a.base.Pool, Searches: found, Save: bus.SaveRules, Saved: a.store.relay.Wake, Clock: a.base.Clock}
+	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched, &http.Saved{Service: kept}, &http.Rules{Service: ruled, Guard: guard})
+	console.Mount(router, console.Config{Service: found, Saved: kept, Rules: ruled, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
 	a.handler = router
 }
 
@@ -173,6 +176,7 @@ func (a *App) intakeService() *intake.Service {
 		Clients:     a.config.Bodies.clients(),
 		Replays:     admission.NewReplays(inbox.IdempotencyWindow, cmp.Or(a.config.IdempotencyKeys, defaultIdempotency)),
 		Publisher:   &bus.Publisher{Bus: a.base.Publisher, Spread: cmp.Or(a.config.Publish.ProjectSpread, defaultSpread), Large: bus.LargeGroups()},
+		Rules:       a.followed.book,
 		Meter:       a.uses.meter,
 		Outcomes:    a.uses.outcomes,
 		Timeout:     a.config.Publish.whole(),
@@ -225,7 +229,7 @@ func (a *App) Ready() error {
 		return httpapi.Part("clock", err)
 	}
 	if err := a.canAccept(); err != nil {
-		return httpapi.Part("keys, projects and accounts", err)
+		return httpapi.Part("keys, projects, accounts and rules", err)
 	}
 	return a.logIntact()
 }

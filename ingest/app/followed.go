@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -17,15 +18,19 @@ type followed struct {
 	credentials *identity.Credentials
 	directory   *identity.Directory
 
-	accounts, keys, projects *state.Reader
-	states                   []*state.Reader // these three
+	book *rules.Book
+
+	accounts, keys, projects, rules *state.Reader
+	states                          []*state.Reader // these four
 }
 
 func follow(credentials *identity.Credentials, base *service.Base, gate *admission.Gate) *followed {
 	f := &followed{credentials: credentials, directory: identity.NewDirectory()}
 	f.accounts = bus.FollowAccounts(base.States, gate, base.Logger)
 	f.keys, f.projects = f.credentials.Follow(base.States, base.Logger), f.directory.Follow(base.States, base.Logger)
-	f.states = []*state.Reader{f.accounts, f.keys, f.projects}
+	f.book = rules.NewBook(base.Metrics)
+	f.rules = bus.FollowRules(base.States, f.book, base.Logger)
+	f.states = []*state.Reader{f.accounts, f.keys, f.projects, f.rules}
 	return f
 }
 

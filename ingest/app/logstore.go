@@ -41,8 +41,9 @@ type logStore struct {
 	searches *searches.Searches
 	consumer *consumer.Consumer
 	deleted  *consumer.Consumer // of organizations, projects and members
-	relay    *relay.Relay       // of what is told of alerts
+	relay    *relay.Relay       // of what is told of alerts, and of rules
 
+	lacks     func() bool // the topic of rules has lost some
 	evaluator *saved.Evaluator
 	pruner    *prune.Pruner
 	eraser    *erasure.Eraser
@@ -57,7 +58,11 @@ func (s *logStore) build() (err error) {
 		return err
 	}
 	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(erasable)
-	s.relay = s.base.NewRelay(relay.Config{Name: bus.RelayName, Read: bus.Outbox().Read, Announced: true})
+	topic := &bus.RulesTopic{Pool: s.base.Pool, Publisher: s.base.Publisher, Clock: s.base.Clock, Logger: s.base.Logger}
+	s.relay = s.base.NewRelay(relay.Config{
+		Name: bus.RelayName, Read: bus.ReadOutbox, Announced: true,
+		Comparisons: relay.Comparisons{Compare: topic.Compare, Lacks: s.lacks, Compared: topic.Mark},
+	})
 	return s.buildConsumers()
 }
 
@@ -185,7 +190,7 @@ func (s *logStore) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: s.base.Pool, Tables: s.tables,
 		Fixed: slices.Concat(sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.UncountedBounds(), postgres.MergeBounds(),
-			postgres.MoveBounds(), postgres.SavedBounds()),
+			postgres.MoveBounds(), postgres.SavedBounds(), postgres.RuleBounds()),
 		Clock: s.config.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
 	})
 }

@@ -38,8 +38,8 @@ func TestStateIsKept(t *testing.T) {
 	}
 	p.stop()
 	kept, err := filepath.Glob(filepath.Join(dir, "ingest", "*.state"))
-	if err != nil || len(kept) != 3 {
-		t.Fatalf("kept %v (%v), want credentials, accounts and projects", kept, err)
+	if err != nil || len(kept) != 4 {
+		t.Fatalf("kept %v (%v), want credentials, accounts, projects and rules", kept, err)
 	}
 	r.Publish(contract.TopicCredentials, contract.CredentialKey(doomed), nil, nil)
 	p = r.start(keeping)

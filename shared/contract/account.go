@@ -125,6 +125,23 @@ type CredentialsCompared struct {
 	Start string `json:"start"` // of the process that compared; empty: it has no name
 }
 
+// IngestRules are the rules of one project on weir.rules.v1, keyed by
+// project: what is done to its entries before they are kept.
+type IngestRules struct {
+	Organization string `json:"organization"`
+	Project      string `json:"project"`
+	Version      int64  `json:"version"` // grows with every change; an older one is ignored
+	Text         string `json:"text"`    // one rule a line; empty: there are none
+}
+
+// RulesComparedKey is the key of the marker on weir.rules.v1. No project
+// has this id.
+const RulesComparedKey = "compared"
+
+// RulesCompared is the marker after ingest has compared the topic with
+// its table: what the log had lost precedes it.
+type RulesCompared struct{}
+
 // CredentialKey returns a secret's key on weir.credentials.v1: its
 // SHA-256 in lower-case hexadecimal. A secret has 192 random bits, so a
 // slow hash would gain nothing.

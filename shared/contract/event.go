@@ -79,6 +79,9 @@ const (
 	TypeSearchAlertFired       = "weir.alerts.v1.search_alert_fired"
 	TypeSearchAlertResolved    = "weir.alerts.v1.search_alert_resolved"
 	TypeSearchAlertUnevaluated = "weir.alerts.v1.search_alert_unevaluated"
+	TypeIngestChangeReported   = "weir.alerts.v1.change_reported"
+	TypeRulesChanged           = "weir.rules.v1.changed"
+	TypeRulesCompared          = "weir.rules.v1.compared"
 )
 
 // Attributes are the CloudEvents attributes of an event with JSON data.

@@ -110,7 +110,7 @@ func TestOwnedBy(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	want := []string{contract.TopicAccounts, contract.TopicAlerts, contract.TopicCredentials, contract.TopicErasures, contract.TopicGrouping, contract.TopicIngest, contract.TopicLedger, contract.TopicLogs, contract.TopicOutcomes, contract.TopicTenants}
+	want := []string{contract.TopicAccounts, contract.TopicAlerts, contract.TopicCredentials, contract.TopicErasures, contract.TopicGrouping, contract.TopicIngest, contract.TopicLedger, contract.TopicLogs, contract.TopicOutcomes, contract.TopicRules, contract.TopicTenants}
 	if slices.Sort(want); !slices.Equal(names, want) {
 		t.Errorf("written: %q, want %q", names, want)
 	}

@@ -54,8 +54,8 @@ type LogsAccepted struct {
 	Source       string
 	Time         time.Time // when it was accepted
 
-	Entries int   // lines in this part, at least 1
-	Bytes   int64 // charged: the lines without their newlines
+	Entries int   // lines in this part; 0: rules of the project left nothing of the request
+	Bytes   int64 // charged: the lines without their newlines, and what rules have changed after the charge
 	Errors  int   // entries with an error payload
 
 	RetentionDays int   // see Retention
@@ -220,7 +220,7 @@ func (l LogsAccepted) check() error {
 	case l.Organization == "" || l.Project == "" || !isUUID(l.Batch):
 		return fmt.Errorf("cannot place event %q: organization %q, project %q, batch %q",
 			l.ID(), l.Organization, l.Project, l.Batch)
-	case l.Part < 1 || l.Part > l.Parts || l.First < 0 || l.Entries < 1 || l.Bytes < 0 || l.Errors < 0 || l.RequestBytes < 0:
+	case l.Part < 1 || l.Part > l.Parts || l.First < 0 || l.Entries < 0 || l.Bytes < 0 || l.Errors < 0 || l.RequestBytes < 0:
 		return fmt.Errorf("cannot read event %q: part %d of %d, first %d, entries %d, bytes %d, errors %d",
 			l.ID(), l.Part, l.Parts, l.First, l.Entries, l.Bytes, l.Errors)
 	case l.RetentionDays < 0 || l.RetentionDays > tier.MaxRetentionDays:
@@ -318,6 +318,10 @@ const (
 	// OutcomeDropped is of entries that never came: the client says in a
 	// later request that it dropped them, and why.
 	OutcomeDropped = "dropped_by_client"
+
+	// OutcomeDroppedByRule is of entries of accepted requests that a rule
+	// of the project left out; the reason is its kind.
+	OutcomeDroppedByRule = "dropped_by_rule"
 )
 
 // ReasonSuspended means that the organization may not send anything.
@@ -331,7 +335,7 @@ const (
 
 // Outcomes returns all outcomes.
 func Outcomes() []string {
-	return []string{OutcomeAccepted, OutcomeRejected, OutcomeRateLimited, OutcomeQuotaExceeded, OutcomeOverloaded, OutcomeDropped}
+	return []string{OutcomeAccepted, OutcomeRejected, OutcomeRateLimited, OutcomeQuotaExceeded, OutcomeOverloaded, OutcomeDropped, OutcomeDroppedByRule}
 }
 
 // RequestsCounted is a fact on weir.outcomes.v1, keyed by Organization.

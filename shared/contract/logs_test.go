@@ -94,7 +94,7 @@ func TestParseLogsAcceptedRefuses(t *testing.T) {
 		{contract.HeaderBytes, "many", `ce_bytes="many"`},
 		{contract.HeaderBytes, "-1", "bytes -1"},
 		{contract.HeaderPart, "4", "part 4 of 3"},
-		{contract.HeaderEntries, "0", "entries 0"},
+		{contract.HeaderEntries, "-1", "entries -1"},
 		{contract.HeaderOrganization, "", `organization ""`},
 		{contract.HeaderBatch, "01939c5e-8f00-7cc3-98c4-dc0c0c07398G", "98G"},
 		{contract.HeaderDigest, "", "without digest"},

@@ -19,6 +19,7 @@ const (
 	TopicIngest      = "weir.ingest.v1"      // gathered, created by ingest: uses of API keys, keys sent in plaintext; kept for a limited time
 	TopicOutcomes    = "weir.outcomes.v1"    // written by ingest: outcomes of requests, kept for a limited time
 	TopicAlerts      = "weir.alerts.v1"      // written by ingest: facts about alerts on searches, kept for a limited time
+	TopicRules       = "weir.rules.v1"       // written by ingest: rules of projects for entries that come, compacted, key = project
 	TopicErasures    = "weir.erasures.v1"    // gathered, created by tenants: what each module has erased; kept for a limited time
 )
 
@@ -122,6 +123,8 @@ func Topics(logPartitions int, logRetention time.Duration) []Topic {
 		{Name: TopicIngest, Owner: "ingest", Gathered: true, Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicOutcomes, Owner: "ingest", Readers: []string{"ledger"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicAlerts, Owner: "ingest", Readers: []string{"tenants", "ingest"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicRules, Owner: "ingest", Readers: []string{"ingest"}, Partitions: 1, Config: compacted,
+			Keeps: "the rules of each project that has had some, and the marker"},
 		{Name: TopicErasures, Owner: "tenants", Gathered: true, Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -38,6 +39,7 @@ const (
 type Config struct {
 	Service   *searches.Service
 	Saved     *saved.Service
+	Rules     *rules.Service
 	Tails     *ingesthttp.Tails
 	Directory *identity.Directory
 	Guard     *identity.Guard
@@ -60,6 +62,8 @@ func Mount(router chi.Router, config Config) {
 		r.Get("/console/logs/ndjson", c.pages.Handle(c.download("logs.ndjson", httpapi.TypeLines)))
 		r.Get("/console/logs/csv", c.pages.Handle(c.download("logs.csv", httpapi.TypeCSV)))
 		c.mountSaved(r)
+		r.Get(rulesPath, c.pages.Handle(c.showRules))
+		r.Post(rulesPath, c.pages.Handle(c.changeRules))
 	})
 }
 

@@ -81,7 +81,7 @@ func (c *console) savedMenu(r *http.Request) (*ui.Menu, error) {
 		menu.Links = append(menu.Links, link)
 	}
 	menu.More = append(menu.More, ui.Link{Text: "Save this search", Href: searchesPath + "/new?" + kept(query).Encode()},
-		ui.Link{Text: "All saved searches", Href: searchesPath})
+		ui.Link{Text: "All saved searches", Href: searchesPath}, ui.Link{Text: "Rules for entries that come", Href: rulesPath})
 	return menu, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/bus"
 	"github.com/weirlog/weir/ingest/internal/console"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/contract"
@@ -58,8 +59,10 @@ func newDesk(t *testing.T) *desk {
 			return fmt.Sprint(ids)
 		},
 	}
+	found := &searches.Service{Searches: &shelf{}, Directory: directory}
+	ruled := &rules.Service{Pool: service.Pool, Searches: found, Save: bus.SaveRules, Saved: func() {}, Clock: clock}
 	console.Mount(mux, console.Config{
-		Service: &searches.Service{Searches: &shelf{}, Directory: directory}, Saved: service, Directory: directory,
+		Service: found, Saved: service, Rules: ruled, Directory: directory,
 		Guard: identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now}), Clock: clock,
 	})
 	return &desk{t, routetest.Handler(mux), service}

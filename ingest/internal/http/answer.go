@@ -25,7 +25,7 @@ import (
 func answer(w http.ResponseWriter, batch *ingest.Batch, changes *ingest.Changes, bytes int64, quota ingest.QuotaStatus) {
 	body := make([]byte, 0, 256)
 	body = strconv.AppendQuote(append(body, `{"message":`...), summary(batch))
-	body = strconv.AppendInt(append(body, `,"processed":`...), int64(len(batch.Accepted)), 10)
+	body = strconv.AppendInt(append(body, `,"processed":`...), int64(batch.Valid()), 10)
 	body = strconv.AppendInt(append(body, `,"bytes_used":`...), bytes, 10)
 	body = strconv.AppendInt(append(body, `,"rejected":`...), int64(batch.Rejected), 10)
 	body = strconv.AppendInt(append(body, `,"quota":{"limit":`...), quota.Limit, 10)
@@ -69,7 +69,7 @@ func appendFaults(body []byte, batch *ingest.Batch) []byte {
 
 // summary describes what was accepted.
 func summary(batch *ingest.Batch) string {
-	accepted := strconv.Itoa(len(batch.Accepted))
+	accepted := strconv.Itoa(batch.Valid())
 	switch {
 	case batch.Rejected > 0:
 		return "Accepted " + accepted + " of " + strconv.Itoa(batch.Entries) + " entries; " + strconv.Itoa(batch.Rejected) + " rejected"
@@ -128,6 +128,7 @@ type outcomeFacts struct {
 	entries, charged        int64            // as far as they were read: charged are the bytes of the valid ones
 	rejected, rejectedBytes int64            // of a request of which other entries were accepted
 	dropped                 map[string]int64 // what the client says it dropped, by reason; bounded by dropReasons
+	ruling                  ingest.Ruling
 }
 
 // countOutcome counts the outcome of a request with a known key.
@@ -146,6 +147,13 @@ func (q *request) countOutcome(err error) {
 		q.in.Service.Outcomes.Note(q.caller.Principal, outcomes.Request{
 			Outcome: contract.OutcomeRejected, Reason: string(ingest.CodeInvalidEntries), Entries: q.rejected, Bytes: q.rejectedBytes,
 		})
+	}
+	for _, kind := range []ingest.RuleKind{ingest.RuleDrop, ingest.RuleSample} {
+		if entries := q.ruling.Entries[kind]; entries > 0 {
+			q.in.Service.Outcomes.Note(q.caller.Principal, outcomes.Request{
+				Outcome: contract.OutcomeDroppedByRule, Reason: kind.String(), Entries: entries, Bytes: q.ruling.Bytes[kind],
+			})
+		}
 	}
 	for reason, entries := range q.dropped {
 		q.in.Service.Outcomes.Note(q.caller.Principal, outcomes.Request{Outcome: contract.OutcomeDropped, Reason: reason, Entries: entries})

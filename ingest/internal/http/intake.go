@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/intake"
+	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/tracing"
@@ -292,6 +293,7 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	if len(batch.Accepted) == 0 || q.options.strict && batch.Rejected > 0 {
 		return invalidEntries(batch, q.options.strict)
 	}
+	dropped, wasted := droppedByClient(batch), wasteOf(batch, q.wasted) // before rules leave entries out
 	receipt, err := q.in.Service.Accept(q.r.Context(), &intake.Submission{
 		Caller: q.caller, Batch: batch, Idempotency: q.idempotency(), Digest: q.digest,
 		Traceparent: tracing.Traceparent(q.r.Context(), q.r.Header.Get("Traceparent")),
@@ -299,7 +301,7 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	if err != nil {
 		return q.notAccepted(err)
 	}
-	q.wasted = wasteOf(batch, q.wasted)
+	q.wasted, q.dropped = wasted, dropped
 	q.answer(batch, receipt)
 	return nil
 }
@@ -310,13 +312,13 @@ func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 	quota := receipt.Quota
 	q.entries, q.rejected, q.rejectedBytes = int64(len(batch.Accepted)), int64(batch.Rejected), batch.RejectedBytes
 	if receipt.Replayed {
-		q.entries, q.charged = 0, 0
+		q.entries, q.charged, q.dropped = 0, 0, nil
 		quota = q.admission.Quota
 		q.w.Header().Set("Idempotency-Replayed", "true")
 	} else {
 		setRateLimit(q.w.Header(), q.admission, quota)
 		q.in.Metrics.accepted(batch)
-		q.dropped = droppedByClient(batch)
+		q.charged, q.ruling = receipt.Bytes, receipt.Ruling
 	}
 	q.w.Header().Set("Weir-Batch-Id", receipt.Batch)
 	if q.translated != nil {
@@ -337,6 +339,9 @@ func (q *request) notAccepted(err error) error {
 	case errors.Is(err, intake.ErrKeyReused):
 		return httpapi.NewProblem(http.StatusBadRequest, "idempotency_key_reused",
 			"The Idempotency-Key was used with another body within 24 hours. Use a new key for a new request.")
+	case errors.Is(err, rules.ErrUnreadable):
+		httpapi.Logger(q.r.Context()).Error("cannot apply rules", slog.String("error", err.Error()))
+		return httpapi.Unavailable("The rules of the project can't be read here, so nothing was accepted. Send the whole request again.", unreadableRetry)
 	case errors.Is(err, intake.ErrReplayOpen):
 		return errors.Join(overloaded(), errNoFault)
 	case errors.Is(err, intake.ErrNotPublished):
@@ -345,6 +350,10 @@ func (q *request) notAccepted(err error) error {
 	}
 	return err
 }
+
+// unreadableRetry is the Retry-After of a project whose rules can't be read:
+// somebody has to set them, or to upgrade the process.
+const unreadableRetry = 10 * time.Second
 
 // requestOptions are the options in a request's headers.
 type requestOptions struct {

@@ -34,7 +34,7 @@ var postLoki []byte
 var postBulk []byte
 
 // Mount adds the routes of ingest.
-func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails, saved *Saved) {
+func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails, saved *Saved, rules *Rules) {
 	httpapi.Describe(router, module.Name, OpenAPI())
 	for _, operation := range sending(intake) {
 		operation.Mount(router)
@@ -42,7 +42,7 @@ func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs,
 		router.Method(http.MethodOptions, path, httpapi.Handle(intake.preflight))
 	}
 	reading := router.With(guard.RequireAPIKey())
-	for _, operation := range slices.Concat(searching(logs), []openapi.Operation{tailing(tails)}, saving(saved)) {
+	for _, operation := range slices.Concat(searching(logs), []openapi.Operation{tailing(tails)}, saving(saved), ruling(rules)) {
 		operation.Mount(reading)
 	}
 }
@@ -53,7 +53,7 @@ var module = openapi.Module{
 		http.StatusBadRequest:   "A parameter is invalid",
 		http.StatusUnauthorized: "The API key is missing, invalid, revoked or expired",
 		http.StatusForbidden:    "forbidden: the key may only send logs (access write)",
-		http.StatusNotFound:     "not_found: there is no such saved search that the key may read, or it has no alert",
+		http.StatusNotFound:     "not_found: there is no such saved search or project that the key may read, or it has no alert",
 		http.StatusTooManyRequests: "rate_limited: the organization, the project or the credential asks too often. " +
 			"overloaded: too many searches or tails of the organization are under way, or it does not read its answers. Wait for Retry-After",
 		http.StatusInternalServerError: "The service is unavailable",
@@ -69,12 +69,13 @@ type problemBody struct {
 	Limit     int64      `json:"limit,omitempty" description:"How many bytes a body may have"`
 	ResetsAt  string     `json:"resets_at,omitempty" format:"date-time" description:"Of quota_exceeded: when the quota covers requests again"`
 	Quota     *quotaBody `json:"quota,omitempty"`
+	Version   int64      `json:"version,omitempty" description:"Of version_conflict: that of the rules"`
 	Budget    budgetBody `json:"budget,omitzero" description:"Of quota_exceeded: the budget of a project or a key that does not cover the request; absent where it is the quota"`
 }
 
 // OpenAPI describes the routes.
 func OpenAPI() []byte {
-	return module.Document(slices.Concat(searching(new(Logs)), sending(new(Intake)), []openapi.Operation{tailing(new(Tails))}, saving(new(Saved))))
+	return module.Document(slices.Concat(searching(new(Logs)), sending(new(Intake)), []openapi.Operation{tailing(new(Tails))}, saving(new(Saved)), ruling(new(Rules))))
 }
 
 // sending checks API keys by itself.
@@ -192,7 +193,7 @@ func (m *Metrics) waste(bytes int64) {
 // accepted counts acknowledged entries.
 func (m *Metrics) accepted(batch *ingest.Batch) {
 	if m != nil {
-		m.entries.Add(float64(len(batch.Accepted)))
+		m.entries.Add(float64(batch.Valid()))
 		m.bytes.Add(float64(batch.Bytes))
 	}
 }

@@ -6,13 +6,16 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/bus"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/ingest/internal/saved"
+	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
@@ -21,13 +24,19 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// newSavedRoutes serves saved searches of org_1 to a key of it.
-func newSavedRoutes(t *testing.T) http.Handler {
+// newKeptRoutes serves saved searches and rules of org_1 to a key of it, and to
+// another of its project alone.
+func newKeptRoutes(t *testing.T) http.Handler {
 	t.Helper()
 	clock := func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 	credentials, directory := identity.NewCredentials(clock), identity.NewDirectory()
 	value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive})
 	if err != nil || credentials.Apply(contract.CredentialKey(secret), value) != nil {
+		t.Fatal(err)
+	}
+	value, err = json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1",
+		State: contract.CredentialActive, Access: contract.AccessProject})
+	if err != nil || credentials.Apply(contract.CredentialKey(narrow), value) != nil {
 		t.Fatal(err)
 	}
 	created, err := json.Marshal(contract.ProjectCreated{Organization: "org_1", Project: "prj_1", Name: "Shop"})
@@ -46,20 +55,45 @@ func newSavedRoutes(t *testing.T) http.Handler {
 	}
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: clock})
 	reading := router.With(guard.RequireAPIKey())
-	for _, operation := range saving(&Saved{service}) {
+	found := &searches.Service{Searches: &tape{n: 3}, Directory: directory}
+	ruled := &rules.Service{Pool: service.Pool, Searches: found, Save: bus.SaveRules, Saved: func() {}, Clock: clock}
+	for _, operation := range slices.Concat(saving(&Saved{service}), ruling(&Rules{ruled, guard})) {
 		operation.Mount(reading)
 	}
 	return openapitest.Handler(t, routetest.Handler(router))
 }
 
+// narrow is a key that reads its own project alone.
+const narrow = "weir_999999999999999999999999999999999999999999999999"
+
+// A step is a request and its answer.
+type step struct {
+	send string // method, path, body
+	want int
+	says string
+}
+
+// take takes steps, one after the other.
+func take(t *testing.T, routes http.Handler, key string, steps []step) {
+	t.Helper()
+	for _, step := range steps {
+		parts := strings.SplitN(step.send, " ", 3)
+		body := strings.Join(parts[2:], "")
+		request := httptest.NewRequest(parts[0], parts[1], strings.NewReader(body))
+		request.Header.Set("X-Api-Key", key)
+		if body != "" {
+			request.Header.Set("Content-Type", "application/json")
+		}
+		answer := httptest.NewRecorder()
+		if routes.ServeHTTP(answer, request); answer.Code != step.want || !strings.Contains(answer.Body.String(), step.says) {
+			t.Errorf("%s: %d %s, want %d %s", step.send, answer.Code, answer.Body, step.want, step.says)
+		}
+	}
+}
+
 // The life of a saved search and its alert.
 func TestSavedSearches(t *testing.T) {
-	routes := newSavedRoutes(t)
-	for _, step := range []struct {
-		send string // method, path, body
-		want int
-		says string
-	}{
+	take(t, newKeptRoutes(t), secret, []step{
 		{`POST /v1/searches {"name":"Checkout","project":"prj_1","q":"checkout level:error","last":"1h"}`, 201, `"id":"srch_1"`},
 		{`POST /v1/searches {"name":"checkout","project":"prj_1"}`, 409, `already`},
 		{`POST /v1/searches {"name":"All","q":"level:loud"}`, 400, `"pointer":"/q"`},
@@ -86,17 +120,5 @@ func TestSavedSearches(t *testing.T) {
 		{`DELETE /v1/searches/srch_1/alert`, 200, `"id":"srch_1"`},
 		{`DELETE /v1/searches/srch_1?version=2`, 200, `"name":"Checkout fails"`},
 		{`GET /v1/searches/srch_1`, 404, ``},
-	} {
-		parts := strings.SplitN(step.send, " ", 3)
-		body := strings.Join(parts[2:], "")
-		request := httptest.NewRequest(parts[0], parts[1], strings.NewReader(body))
-		request.Header.Set("X-Api-Key", secret)
-		if body != "" {
-			request.Header.Set("Content-Type", "application/json")
-		}
-		answer := httptest.NewRecorder()
-		if routes.ServeHTTP(answer, request); answer.Code != step.want || !strings.Contains(answer.Body.String(), step.says) {
-			t.Errorf("%s: %d %s, want %d %s", step.send, answer.Code, answer.Body, step.want, step.says)
-		}
-	}
+	})
 }

@@ -6,11 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/intake"
+	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -112,5 +116,50 @@ func TestAcceptOnce(t *testing.T) {
 		if _, err := s.Accept(t.Context(), submission(bytes, "l")); !errors.As(err, &refused) || refused.Verdict != want || refused.Quota.Used != 10 {
 			t.Errorf("%d bytes after 10 that may be a repeat: %v", bytes, err)
 		}
+	}
+}
+
+// Rules apply before the quota is reserved: what they drop costs nothing, and
+// is published only where it has a charge, or a key that it uses.
+func TestAcceptAppliesRules(t *testing.T) {
+	for _, test := range []struct {
+		rules, idempotency string
+		bytes              int64
+		parts              int
+	}{
+		{"", "", 94, 1},
+		{"drop level:info", "", 0, 0},
+		{"drop level:info", "k", 0, 1},
+		{"drop level:info after the charge", "", 94, 1},
+		{"redact /m{5}/", "", 92, 1},
+	} {
+		log := &published{}
+		s := newService(log)
+		s.Rules = rules.NewBook(prometheus.NewRegistry())
+		testenv.Must(t, s.Rules.Set("prj", 1, test.rules))
+		body := []byte(`{"logs":[{"timestamp":"2026-01-31T12:00:00Z","level":"info","message":"mmmmm","metadata":{"a":1234567}}]}`)
+		batch, err := ingest.NewParser(ingest.DefaultLimits()).Parse(body)
+		testenv.Must(t, err)
+		sent := submission(0, test.idempotency)
+		sent.Batch = batch
+		receipt, err := s.Accept(t.Context(), sent)
+		if err != nil || receipt.Bytes != test.bytes || len(log.last.Parts) != test.parts || batch.Valid() != 1 || receipt.Quota.Used != test.bytes {
+			t.Errorf("%q: %+v in %d parts, %d valid: %v", test.rules, receipt, len(log.last.Parts), batch.Valid(), err)
+		}
+	}
+	s := newService(&published{})
+	s.Rules = rules.NewBook(prometheus.NewRegistry())
+	if err := s.Rules.Set("prj", 1, "teleport"); !errors.Is(err, rules.ErrUnreadable) {
+		t.Errorf("unreadable rules: %v", err)
+	}
+	if _, err := s.Accept(t.Context(), submission(1, "")); !errors.Is(err, rules.ErrUnreadable) {
+		t.Errorf("an entry beside unreadable rules: %v", err)
+	}
+	testenv.Must(t, s.Rules.Set("prj", 2, ""))
+	if err := s.Rules.Set("prj", 1, "teleport"); err == nil {
+		t.Error("rules became readable")
+	}
+	if _, err := s.Accept(t.Context(), submission(1, "")); err != nil {
+		t.Errorf("after readable rules, older ones count: %v", err)
 	}
 }

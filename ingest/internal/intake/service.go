@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/outcomes"
+	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/keyfact"
@@ -31,6 +32,7 @@ type Service struct {
 	Clients     *admission.Clients
 	Replays     *admission.Replays
 	Publisher   Publisher
+	Rules       *rules.Book     // of projects; nil: there are none
 	Meter       *keyfact.Meter  // counts the uses of keys; may be nil
 	Outcomes    *outcomes.Meter // counts outcomes of requests; may be nil
 	Timeout     time.Duration   // how long a small request waits for the brokers
@@ -143,6 +145,7 @@ type Receipt struct {
 	Bytes    int64
 	Quota    ingest.QuotaStatus // zero where the batch is a replay
 	Replayed bool               // accepted by an earlier request with the key
+	Ruling   ingest.Ruling      // what rules did to it
 }
 
 // Admit takes the request's tokens and checks whether any quota is left.
@@ -188,9 +191,13 @@ func (s *Service) acceptFirst(ctx context.Context, attempt *admission.Attempt, s
 	return receipt, err
 }
 
-// publish reserves quota, publishes, and settles the reservation
-// by what became of the request.
+// publish applies the rules of the project, reserves quota, publishes, and
+// settles the reservation by what became of the request.
 func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Receipt, error) {
+	ruling, err := s.Rules.Apply(sent.Caller.Project, sent.Caller.Environment, sent.Batch)
+	if err != nil {
+		return Receipt{}, err
+	}
 	now, bytes := s.Clock(), sent.Batch.Bytes
 	reservation, err := s.reserve(sent.Caller.Principal, now, bytes, key != "")
 	if err != nil {
@@ -201,12 +208,15 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	defer cancel()
 	accepted := s.acceptance(sent, now, key)
 	accepted.RetentionDays = reservation.RetentionDays()
-	outcome, err := s.Publisher.Publish(ctx, accepted)
+	var outcome ingest.Outcome // nothing left: it has no effect
+	if len(accepted.Parts) > 0 {
+		outcome, err = s.Publisher.Publish(ctx, accepted)
+	}
 	quota := reservation.Settle(outcome)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("%w: %w", ErrNotPublished, err)
 	}
-	return Receipt{Batch: accepted.Batch, Bytes: bytes, Quota: quota}, nil
+	return Receipt{Batch: accepted.Batch, Bytes: bytes, Quota: quota, Ruling: ruling}, nil
 }
 
 // PublishTimeout returns how long publishing so many bytes may take,
@@ -238,6 +248,9 @@ func (s *Service) acceptance(sent *Submission, now time.Time, key string) ingest
 	}
 	if key != "" {
 		accepted.Digest = hex.EncodeToString(sent.Digest[:])
+	}
+	if len(accepted.Parts) == 0 && (key != "" || accepted.Bytes > 0) { // the key is used, or the charge is due
+		accepted.Parts = []ingest.Part{{Bytes: accepted.Bytes}}
 	}
 	if ingest.WellFormedTraceparent(sent.Traceparent) {
 		accepted.Traceparent = sent.Traceparent

@@ -94,6 +94,7 @@ var rights = pg.Rights{
 	"small_blocks":    "SELECT, INSERT, UPDATE, DELETE",
 	"alert_clock":     "SELECT, INSERT, UPDATE",
 	"alert_history":   "SELECT, INSERT, UPDATE, DELETE",
+	"ingest_rules":    "SELECT, INSERT, DELETE",
 	"alerts":          "SELECT, INSERT, UPDATE, DELETE",
 	"saved_searches":  "SELECT, INSERT, UPDATE, DELETE",
 	"move_state":      "SELECT, UPDATE",

@@ -1,0 +1,136 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weirlog/weir/ingest"
+)
+
+// ErrUnreadable means that the rules of a project can't be read. None of its
+// entries may pass: they could hold what the rules redact.
+var ErrUnreadable = errors.New("the rules of the project can't be read")
+
+// A Book has the rules of all projects, ready to be applied. A nil *Book has
+// none. It is safe for concurrent use.
+type Book struct {
+	entries [len(kinds)]prometheus.Counter
+
+	some   atomic.Bool // projects have rules: the others cost a look at it
+	mu     sync.RWMutex
+	held   map[string]page // bounded by the projects that have had rules
+	rulers sync.Pool
+}
+
+var kinds = [...]ingest.RuleKind{ingest.RuleDrop, ingest.RuleSample, ingest.RuleRedact, ingest.RuleSetLevel}
+
+// A page is the rules of a project at a version.
+type page struct {
+	version int64
+	set     *ingest.Ruleset // nil: there are none
+	err     error
+}
+
+// NewBook returns an empty book.
+func NewBook(registerer prometheus.Registerer) *Book {
+	b := &Book{held: map[string]page{}}
+	metrics := promauto.With(registerer)
+	entries := metrics.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_ingest_ruled_entries_total", Help: "Entries that rules of their project have left out or changed, by what the rule does.",
+	}, []string{"kind"})
+	for i, kind := range kinds {
+		b.entries[i] = entries.WithLabelValues(kind.String())
+	}
+	count := func(name, help string, counts func(page) bool) {
+		metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return b.count(counts) })
+	}
+	count("weir_ingest_ruled_projects", "Projects that have rules.", func(p page) bool { return p.set != nil })
+	count("weir_ingest_unreadable_rules", "Projects whose rules can't be read: their entries are refused.", func(p page) bool { return p.err != nil })
+	return b
+}
+
+func (b *Book) count(counts func(page) bool) (n float64) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, p := range b.held {
+		if counts(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// Set takes the rules of a project, unless it has those of a newer version.
+// Where they can't be read, it says why, and the project's entries are refused
+// until other rules come.
+func (b *Book) Set(project string, version int64, text string) error {
+	set, err := ingest.ParseRules(text)
+	switch {
+	case err != nil:
+		return b.Damage(project, version, err)
+	case len(set.Rules()) == 0:
+		set = nil
+	}
+	b.put(project, page{version: version, set: set})
+	return nil
+}
+
+// Damage notes that the rules of a project can't be read, and returns the error
+// of its entries. The version is 0 where even that is not known.
+func (b *Book) Damage(project string, version int64, why error) error {
+	err := fmt.Errorf("%w: version %d: %w", ErrUnreadable, version, why)
+	b.put(project, page{version: version, err: err})
+	return err
+}
+
+func (b *Book) put(project string, p page) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.version > 0 && p.version < b.held[project].version {
+		return
+	}
+	b.held[project] = p
+	b.some.Store(true)
+}
+
+// Forget removes a project.
+func (b *Book) Forget(project string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.held, project)
+	b.some.Store(len(b.held) > 0)
+}
+
+func (b *Book) of(project string) (*ingest.Ruleset, error) {
+	if b == nil || !b.some.Load() {
+		return nil, nil //nolint:nilnil // no project has rules
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	p := b.held[project]
+	return p.set, p.err
+}
+
+// Apply applies the rules of a project to a batch of a key's environment. The
+// error is ErrUnreadable.
+func (b *Book) Apply(project, environment string, batch *ingest.Batch) (ruling ingest.Ruling, err error) {
+	set, err := b.of(project)
+	if set == nil || err != nil {
+		return ruling, err
+	}
+	ruler, idle := b.rulers.Get().(*ingest.Ruler)
+	if !idle {
+		ruler = new(ingest.Ruler)
+	}
+	defer b.rulers.Put(ruler)
+	ruling = ruler.Apply(set, batch, environment)
+	for i, kind := range kinds {
+		b.entries[i].Add(float64(ruling.Entries[kind]))
+	}
+	return ruling, nil
+}
