@@ -212,7 +212,7 @@ func (a *App) buildNotifications() error {
 		contract.TopicLedger: contract.GroupTenantsLedger, contract.TopicGrouping: contract.GroupTenantsGrouping, contract.TopicAlerts: contract.GroupTenantsAlerts,
 	} {
 		facts, records := bus.FactsConsumer{Origin: a.config.linkOrigin(), Deliver: deliver}, 0
-		if topic == contract.TopicGrouping {
+		if topic != contract.TopicLedger {
 			facts.Report, records = audit.NewReports(a.work).Keep, reportBatch
 		}
 		consumed, err := a.base.NewConsumer(consumer.Config{

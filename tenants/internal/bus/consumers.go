@@ -114,7 +114,7 @@ type FactsConsumer struct {
 	// Deliver queues the deliveries of facts, in
 	// the transaction that moves the positions.
 	Deliver func(ctx context.Context, tx pgx.Tx, facts []tenants.Fact) error
-	// Report keeps a change of errors for the audit. It sets the
+	// Report keeps a change of what another module keeps for the audit. It sets the
 	// role of its transaction itself. Optional.
 	Report func(ctx context.Context, tx pgx.Tx, report tenants.Report) error
 }
@@ -127,8 +127,8 @@ var errNotOurs = errors.New("it names no organization, or another than its heade
 func (c FactsConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
 	var facts []tenants.Fact
 	for _, record := range records {
-		if c.Report != nil && record.Header(contract.HeaderType) == contract.TypeErrorsChangeReported {
-			if err := c.report(ctx, tx, record); err != nil {
+		if prefix := reported[record.Header(contract.HeaderType)]; c.Report != nil && prefix != "" {
+			if err := c.report(ctx, tx, record, prefix); err != nil {
 				return err
 			}
 		}
@@ -145,7 +145,10 @@ func (c FactsConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus
 	return c.Deliver(ctx, tx, facts)
 }
 
-func (c FactsConsumer) report(ctx context.Context, tx pgx.Tx, record weirbus.Record) error {
+// reported are how the actions of each type of report begin.
+var reported = map[string]string{contract.TypeErrorsChangeReported: "error_", contract.TypeIngestChangeReported: "ingest_"} // bounded by the types
+
+func (c FactsConsumer) report(ctx context.Context, tx pgx.Tx, record weirbus.Record, prefix string) error {
 	var of contract.ChangeReported
 	if err := read(record, &of); err != nil {
 		return err
@@ -157,8 +160,8 @@ func (c FactsConsumer) report(ctx context.Context, tx pgx.Tx, record weirbus.Rec
 		Before: of.Before, After: of.After, At: of.At.UTC().Truncate(time.Microsecond),
 	}
 	err := report.Change.Check()
-	if !strings.HasPrefix(of.Action, "error_") {
-		err = fmt.Errorf("%q is not done to errors", of.Action)
+	if !strings.HasPrefix(of.Action, prefix) {
+		err = fmt.Errorf("%q does not begin with %q", of.Action, prefix)
 	}
 	if record.Header(contract.HeaderOrganization) != of.Organization || !tenants.IsID(of.Organization) || !tenants.IsID(of.Actor) {
 		err = errNotOurs
