@@ -69,6 +69,36 @@ func TestRequestsAreChargedWhole(t *testing.T) {
 	testenv.Must(t, err)
 }
 
+// A request of which rules left nothing is charged what it says, perhaps
+// nothing, and the books are sound.
+func TestChargesWithoutEntries(t *testing.T) {
+	consumer, pool := newConsumer(t)
+	var records []sharedbus.Record
+	for offset, bytes := range []int64{50, 0} {
+		logs, err := contract.ParseLogsAccepted(accepted("acme", 0, 0).Header, nil)
+		testenv.Must(t, err)
+		logs.Batch, logs.Entries, logs.Bytes = uuid.Must(uuid.NewV7()).String(), 0, bytes
+		logs.Idempotency, logs.Digest = fmt.Sprint("key ", offset), "body"
+		records = append(records, record(logs.Headers(), 0, int64(offset)))
+	}
+	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := consumer.Logs(t.Context(), tx, records); err != nil {
+			return err
+		}
+		var requests, entries, bytes int64
+		err := tx.QueryRow(t.Context(), `SELECT sum(requests), sum(entries), sum(bytes) FROM usage_days`).Scan(&requests, &entries, &bytes)
+		if err != nil || requests != 2 || entries != 0 || bytes != 50 {
+			t.Errorf("%d requests of %d entries and %d bytes are charged: %v", requests, entries, bytes, err)
+		}
+		violations, err := postgres.Verify(t.Context(), tx, ledger.DefaultRetention(), time.Now())
+		if len(violations) > 0 {
+			t.Errorf("the books are unsound: %+v", violations)
+		}
+		return err
+	})
+	testenv.Must(t, err)
+}
+
 // Fillers stand at offsets whose records are lost: the ranges cover them,
 // wherever they lie in a transaction, and nothing is charged for them.
 func TestFillersAreAccountedFor(t *testing.T) {

@@ -34,6 +34,7 @@ type chart struct {
 	Of      string // unit: "bytes" or "requests"
 	Series  []series
 	Dropped int64 // entries that clients say they dropped, by outcome
+	Ruled   int64 // entries that rules left out, by outcome
 	Columns []column
 	Total   int64
 	Max     int64 // of a column
@@ -257,8 +258,11 @@ func (p usagePages) chart(r *http.Request, v usageView, period calendar.Period) 
 	drawn := newChart(uses, v.by, starts, func(id string) string { return p.nameOf(organization, v.by, id) })
 	drawn.Cut = len(uses) == chartUses
 	for i := range uses {
-		if uses[i].Outcome == "dropped_by_client" {
+		switch uses[i].Outcome {
+		case "dropped_by_client":
 			drawn.Dropped += uses[i].Entries
+		case "dropped_by_rule":
+			drawn.Ruled += uses[i].Entries
 		}
 	}
 	for i := range drawn.Columns {
@@ -302,6 +306,8 @@ func outcomeText(outcome string) string {
 		return "overloaded: send again"
 	case "dropped_by_client":
 		return "dropped by the client"
+	case "dropped_by_rule":
+		return "dropped by your rules"
 	}
 	return outcome
 }

@@ -55,7 +55,7 @@ func TestChartOfOutcomes(t *testing.T) {
 
 // Every outcome has a text.
 func TestOutcomeWords(t *testing.T) {
-	for _, outcome := range []string{"rejected", "rate_limited", "quota_exceeded", "overloaded", "dropped_by_client"} {
+	for _, outcome := range []string{"rejected", "rate_limited", "quota_exceeded", "overloaded", "dropped_by_client", "dropped_by_rule"} {
 		if outcomeText(outcome) == outcome {
 			t.Errorf("%s has no words", outcome)
 		}

@@ -44,8 +44,8 @@ type usageBody struct {
 	Project     *string   `json:"project,omitempty" description:"Where by names it; empty: of any, where too many keys were in use at once"`
 	Key         *string   `json:"key,omitempty" description:"The id of the API key, where by names it; empty as for project, and for usage from before keys were counted apart"`
 	Environment *string   `json:"environment,omitempty" description:"Of the API key, where by names it; empty as for key"`
-	Outcome     *string   `json:"outcome,omitempty" enum:"accepted,rejected,rate_limited,quota_exceeded,overloaded,dropped_by_client" description:"Where by names it"`
-	Reason      *string   `json:"reason,omitempty" description:"Where by names it: the code of a rejection, the level of a rate limit, the code where it was Weir's fault; invalid_entries without requests: entries of requests of which others were accepted"`
+	Outcome     *string   `json:"outcome,omitempty" enum:"accepted,rejected,rate_limited,quota_exceeded,overloaded,dropped_by_client,dropped_by_rule" description:"Where by names it"`
+	Reason      *string   `json:"reason,omitempty" description:"Where by names it: the code of a rejection, the level of a rate limit, the code where it was Weir's fault; invalid_entries without requests: entries of requests of which others were accepted; the kind of a rule, drop or sample"`
 	Requests    int64     `json:"requests" description:"Requests. Those that are not accepted are counted exactly but for what a process of ingest that died had not published"`
 	Entries     int64     `json:"entries" description:"Entries, as far as they were read"`
 	Bytes       int64     `json:"bytes" description:"Bytes of entries as they are charged; of what was not read as entries those that came or were announced"`
