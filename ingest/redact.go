@@ -73,7 +73,11 @@ type seeker struct {
 	cuts    []redaction // in the entry, in order
 	matches []redaction // in a string, decoded
 	decoded []byte
+	names   map[string]bool // of fields, whether they are a secret's; bounded by maxNames
 }
+
+// maxNames is how many names of fields are remembered.
+const maxNames = 1000
 
 // redact redacts an entry's compact text in place. It is never longer than
 // before, so no entry outgrows a limit.
@@ -167,7 +171,20 @@ func (s *seeker) member(name []byte, at int) int {
 	return s.value(at, s.isNamed(name))
 }
 
-func (s *seeker) isNamed(name []byte) bool { return s.rule.named && isSecretName(decodedString(name)) }
+// isNamed reports whether a field with a name, in quotes, is redacted for that.
+func (s *seeker) isNamed(name []byte) bool {
+	if !s.rule.named || len(name) > 2*maxSecretName {
+		return s.rule.named && isSecretName(decodedString(name))
+	}
+	secret, known := s.names[string(name)]
+	if !known {
+		if secret = isSecretName(decodedString(name)); s.names == nil || len(s.names) == maxNames {
+			s.names = map[string]bool{}
+		}
+		s.names[string(name)] = secret
+	}
+	return secret
+}
 
 // value looks at the value at i, all of which is secret if its name says so,
 // and returns the offset behind it.
@@ -204,6 +221,9 @@ const passwordLabel = "[" + passwordPattern + "]"
 func (s *seeker) number(start, end int, named bool) {
 	with := passwordLabel
 	for i := 0; i < len(s.rule.what) && !named; i++ {
+		if s.rule.what[i].expression == nil && end-start < minCard { // no other pattern finds a number
+			continue
+		}
 		s.rule.what[i].each(s.text[start:end], func(int, int) { named, with = true, s.rule.what[i].label })
 	}
 	if named {

@@ -274,35 +274,35 @@ func findBearer(text []byte, from int) (int, int) {
 	}
 }
 
-// accessKeys are how keys of well-known services begin, and how many
+// An accessKey is how keys of a well-known service begin, and how many
 // characters follow at least.
-var accessKeys = []struct {
+type accessKey struct {
 	prefix string
 	least  int
-}{
+}
+
+var accessKeys = []accessKey{
 	{"AKIA", 16}, {"ASIA", 16}, {"AIza", 35}, {"ghp_", 36}, {"gho_", 36}, {"ghs_", 36}, {"github_pat_", 22}, {"glpat-", 20}, {"sk_live_", 24}, {"rk_live_", 24},
 	{"xoxb-", 20}, {"xoxp-", 20}, {"weir_", 48}, {"weirsvc_", 48},
 }
 
+const minAccessKey = 20
+
 func findAccessKey(text []byte, from int) (int, int) {
 	for i := from; i < len(text); {
-		if !ofKey[text[i]] {
-			i++
-			continue
-		}
 		end := ofKey.run(text, i)
-		if i > 0 && ofKey[text[i-1]] {
-			i = end
-			continue
+		if end-i >= minAccessKey && (i == 0 || !ofKey[text[i-1]]) && isAccessKey(text[i:end]) {
+			return i, end
 		}
-		for _, key := range accessKeys {
-			if run := text[i:end]; len(run) >= len(key.prefix)+key.least && string(run[:len(key.prefix)]) == key.prefix {
-				return i, end
-			}
-		}
-		i = end
+		i = end + 1
 	}
 	return -1, -1
+}
+
+func isAccessKey(text []byte) bool {
+	return slices.ContainsFunc(accessKeys, func(key accessKey) bool {
+		return len(text) >= len(key.prefix)+key.least && string(text[:len(key.prefix)]) == key.prefix
+	})
 }
 
 // Names of secrets: a name that has one of the first inside, or one of the

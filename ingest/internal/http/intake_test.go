@@ -25,6 +25,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/outcomes"
+	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -405,7 +406,24 @@ func (d *discard) WriteHeader(int)             {}
 // BenchmarkPost measures a request of 100 entries from headers to
 // answer, without network and broker.
 func BenchmarkPost(b *testing.B) {
-	in := newIntake(b, nothing{}, plenty)
+	for _, c := range []struct{ name, project, rules string }{
+		{"no rules", "", ""},
+		{"rules of another project", "prj_9", "redact email"},
+		{"three conditions", "prj_1", "drop level:debug\ndrop path:/health*\nset level error if \"disk full\""},
+		{"redactions", "prj_1", "redact email, ip, card-number, token, access-key, password"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			in := newIntake(b, nothing{}, plenty)
+			if c.project != "" {
+				in.Service.Rules = rules.NewBook(nil)
+				testenv.Must(b, in.Service.Rules.Set(c.project, 1, c.rules))
+			}
+			benchmarkPost(b, in)
+		})
+	}
+}
+
+func benchmarkPost(b *testing.B, in *Intake) {
 	in.Service.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Service.Clock, To: &outcomesLog{}})
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: in.Service.Clock})
 	router.Post("/v1/logs", httpapi.Handle(in.Post))

@@ -130,11 +130,11 @@ func (s *Service) Versions(ctx context.Context, who identity.Principal, project 
 // Set sets the rules of a project, which are in force in all replicas about a
 // second later. The same text again changes nothing.
 func (s *Service) Set(ctx context.Context, who identity.Principal, from Origin, wish Wish) (last ingest.RuleVersion, err error) {
-	if err := s.own(who, wish.Project); err != nil {
-		return last, err
-	}
 	if !May(who) {
 		return last, ErrMayNot
+	}
+	if err := s.own(who, wish.Project); err != nil {
+		return last, err
 	}
 	saved := false
 	err = pg.InTx(ctx, s.Pool, func(tx pgx.Tx) error {
