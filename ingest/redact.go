@@ -15,25 +15,16 @@ type finder func(text []byte, from int) (start, end int)
 
 // A redactor is a pattern and what stands instead of its matches.
 type redactor struct {
-	find       finder
-	needs      uint8 // what its matches have, of hints
+	find       finder // nil: the expression does
+	needs      uint8  // what its matches have, of hints
 	label      string
-	expression *regexp.Regexp // of the project; nil: a pattern of ours
-}
-
-func finderOf(expression *regexp.Regexp) finder {
-	return func(text []byte, from int) (int, int) {
-		if found := expression.FindIndex(text[from:]); found != nil {
-			return from + found[0], from + found[1]
-		}
-		return -1, -1
-	}
+	expression *regexp.Regexp // of the project
 }
 
 // each calls add with the matches in a text. An expression of a project that
 // finds too much has all of the text: each find can cost as much as reading it.
 func (r *redactor) each(text []byte, add func(start, end int)) {
-	if r.expression == nil {
+	if r.find != nil {
 		for from := 0; from < len(text); {
 			start, end := r.find(text, from)
 			if start < 0 {
@@ -221,7 +212,7 @@ const passwordLabel = "[" + passwordPattern + "]"
 func (s *seeker) number(start, end int, named bool) {
 	with := passwordLabel
 	for i := 0; i < len(s.rule.what) && !named; i++ {
-		if s.rule.what[i].expression == nil && end-start < minCard { // no other pattern finds a number
+		if s.rule.what[i].find != nil && end-start < minCard { // no other pattern finds a number
 			continue
 		}
 		s.rule.what[i].each(s.text[start:end], func(int, int) { named, with = true, s.rule.what[i].label })

@@ -183,12 +183,15 @@ func TestPageOfRules(t *testing.T) {
 	if set := rulesOf(t, block); len(set.Rules()) != 7 {
 		t.Errorf("the example has %d rules", len(set.Rules()))
 	}
-	_, err = ParseRules("drop level:loud")
+	var fault Invalid
+	if _, err := ParseRules("drop level:loud"); !errors.As(err, &fault) {
+		t.Fatal(err)
+	}
 	says := []string{
 		fmt.Sprintf("| %d, of %d,%d bytes |", MaxRules, MaxRulesText/1000, MaxRulesText%1000), fmt.Sprintf("patterns, and fields, of a rule | %d |", maxRulePatterns),
 		fmt.Sprintf("| %d, of %d bytes and %d steps in all", maxExpressions, maxExpression, maxSteps), fmt.Sprintf("more than %d times", maxFinds),
 		fmt.Sprintf("the newest %d", MaxRuleVersions), strings.Join(secretNames[:len(secretNames)-1], ", ") + " or " + secretNames[len(secretNames)-1],
-		strings.Join(secretEndings[:len(secretEndings)-1], ", ") + " or " + secretEndings[len(secretEndings)-1], strings.ReplaceAll(err.(Invalid).Detail, `"`, `\"`),
+		strings.Join(secretEndings[:len(secretEndings)-1], ", ") + " or " + secretEndings[len(secretEndings)-1], strings.ReplaceAll(fault.Detail, `"`, `\"`),
 	}
 	for _, name := range RedactionPatterns() {
 		says = append(says, "| `"+name+"` |")

@@ -268,7 +268,7 @@ func (p *ruleLine) expression(r *IngestRule) {
 		return
 	}
 	if compiled := p.compile(at, written); compiled != nil {
-		r.what = append(r.what, redactor{find: finderOf(compiled), label: "[redacted]", expression: compiled})
+		r.what = append(r.what, redactor{expression: compiled, label: "[redacted]"})
 	}
 }
 

@@ -24,12 +24,16 @@ type Ruler struct {
 
 // Apply applies rules to a batch of a key's environment, whose entries are then
 // those that are kept. It needs more memory only where entries outgrow what was
-// left out before them.
-func (r *Ruler) Apply(set *Ruleset, batch *Batch, environment string) (ruling Ruling) {
+// left out before them. It gives up, and leaves the batch in pieces, when late
+// says so between two entries.
+func (r *Ruler) Apply(set *Ruleset, batch *Batch, environment string, late func() bool) (ruling Ruling, done bool) {
 	lines, inPlace := batch.Lines, true
 	kept, accepted, start := lines[:0], batch.Accepted[:0], 0
 	batch.Bytes, batch.Apart = 0, 0
-	for _, line := range batch.Accepted {
+	for i, line := range batch.Accepted {
+		if i%entriesAtOnce == entriesAtOnce-1 && late() {
+			return ruling, false
+		}
 		sent := lines[start : line.End-1]
 		start = line.End
 		text, charged := r.judge(set, sent, environment)
@@ -46,8 +50,11 @@ func (r *Ruler) Apply(set *Ruleset, batch *Batch, environment string) (ruling Ru
 	}
 	batch.LeftOut = len(batch.Accepted) - len(accepted)
 	batch.Lines, batch.Accepted = kept, accepted
-	return ruling
+	return ruling, true
 }
+
+// entriesAtOnce is how many entries are judged between two looks at the time.
+const entriesAtOnce = 8
 
 func (r *Ruling) add(set *Ruleset, applied []int, bytes int64) {
 	kinds := uint(0)

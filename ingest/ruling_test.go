@@ -176,7 +176,9 @@ func TestRulesMatchANaiveEvaluator(t *testing.T) {
 		if err != nil || batch.Rejected > 0 {
 			t.Fatalf("%s: %v, %v", body, err, batch.Faults)
 		}
-		ruler.Apply(rulesOf(t, text), batch, "prod")
+		if _, done := ruler.Apply(rulesOf(t, text), batch, "prod", never); !done {
+			t.Fatal("it is late")
+		}
 		var got []map[string]any
 		start, size := 0, int64(0)
 		for _, line := range batch.Accepted {
@@ -191,6 +193,8 @@ func TestRulesMatchANaiveEvaluator(t *testing.T) {
 		}
 	}
 }
+
+func never() bool { return false }
 
 func naively(rules []int, entry map[string]any) map[string]any {
 	for _, after := range []bool{false, true} {
@@ -222,7 +226,7 @@ func FuzzRedact(f *testing.F) {
 		}
 		before := len(batch.Lines)
 		var ruler Ruler
-		ruler.Apply(set, batch, "")
+		ruler.Apply(set, batch, "", never)
 		once := `{"logs":[` + string(batch.Lines) + `]}`
 		if len(batch.Lines) > before {
 			t.Fatalf("%s has grown to %s", body, once)

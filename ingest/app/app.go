@@ -127,9 +127,15 @@ func (a *App) buildAPI() {
 	guard := a.guard()
 	watched := a.newTails(guard, found)
 	kept := a.newSaved(found)
-	ruled := &rules.Service{Pool: a.base.Pool, Searches: found, Save: bus.SaveRules, Saved: a.store.relay.Wake, Clock: a.base.Clock}
-	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched, &http.Saved{Service: kept}, &http.Rules{Service: ruled, Guard: guard})
-	console.Mount(router, console.Config{Service: found, Saved: kept, Rules: ruled, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
+	ruled := &rules.Service{
+		Pool: a.base.Pool, Searches: found, Turns: rules.NewTurns(a.config.Search.concurrency(), a.base.Metrics),
+		Save: bus.SaveRules, Saved: a.store.relay.Wake, Clock: a.base.Clock,
+	}
+	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched, &http.Saved{Service: kept},
+		&http.Rules{Service: ruled, Guard: guard})
+	console.Mount(router, console.Config{
+		Service: found, Saved: kept, Rules: ruled, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock,
+	})
 	a.handler = router
 }
 

@@ -28,7 +28,7 @@ func follow(credentials *identity.Credentials, base *service.Base, gate *admissi
 	f := &followed{credentials: credentials, directory: identity.NewDirectory()}
 	f.accounts = bus.FollowAccounts(base.States, gate, base.Logger)
 	f.keys, f.projects = f.credentials.Follow(base.States, base.Logger), f.directory.Follow(base.States, base.Logger)
-	f.book = rules.NewBook(base.Metrics)
+	f.book = rules.NewBook(base.Metrics, base.Clock)
 	f.rules = bus.FollowRules(base.States, f.book, base.Logger)
 	f.states = []*state.Reader{f.accounts, f.keys, f.projects, f.rules}
 	return f

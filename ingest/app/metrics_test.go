@@ -65,7 +65,10 @@ func TestMetrics(t *testing.T) {
 			`weir_ingest_small_blocks_total{service="ingest"} 1`,
 			`weir_ingest_merged_blocks_total{service="ingest"} 0`,
 			`weir_ingest_merges_late_seconds{service="ingest"} 0`,
-			`weir_bus_published_records_total{service="ingest"} 2`, // the entries, and that their key was used
+			`weir_ingest_ruled_entries_total{kind="redact",service="ingest"} 0`,
+			`weir_ingest_ruled_projects{service="ingest"} 0`,
+			`weir_ingest_unreadable_rules{service="ingest"} 0`,
+			`weir_bus_published_records_total{service="ingest"} 3`, // the entries, that their key was used, and that the topic of rules was compared
 			`weir_bus_applied_records_total{group="ingest.log-store",service="ingest",topic="weir.logs.v1"} 1`,
 			`weir_http_request_duration_seconds_count{method="POST",route="/v1/logs",service="ingest",status="2xx"} 1`,
 		} {

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,6 +131,19 @@ func (t *Throttle) Waited() time.Duration { return time.Duration(t.waited.Load()
 func (t *Throttle) Received(holder string, bytes int64) {
 	if t.limit.Ordinary > 0 && t.shared(holder) {
 		t.ordinary.Spend(t.clock(), holder, bytes, aSecond(t.limit.Ordinary))
+	}
+}
+
+// Worked charges a holder for time of a processor, as bytes that would take as
+// long to come: all its later bodies wait for it.
+func (t *Throttle) Worked(holder string, took time.Duration) {
+	share := took.Seconds() / float64(runtime.GOMAXPROCS(0))
+	if t.limit.Ordinary <= 0 || !t.shared(holder) {
+		return
+	}
+	t.ordinary.Spend(t.clock(), holder, int64(share*float64(t.limit.Ordinary)), aSecond(t.limit.Ordinary))
+	if t.limit.PerSecond > 0 {
+		t.large.Spend(t.clock(), holder, int64(share*float64(t.limit.PerSecond)), aSecond(t.limit.PerSecond))
 	}
 }
 

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,6 +118,26 @@ func TestThrottleEndsWithItsRequest(t *testing.T) {
 				t.Errorf("%s: %v, %d wait, waited %s", name, err, throttle.Waiting(), throttle.Waited()-before)
 			}
 			leave()
+		}
+	})
+}
+
+// What a body takes of a processor besides, all later bodies of its holder wait
+// for while others send.
+func TestWorkIsCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		throttle := admission.NewThrottle(admission.ThrottleLimit{Ordinary: 1000, PerSecond: 1000, Bodies: 2}, time.Now)
+		throttle.Worked("alone", time.Minute)
+		throttle.Note("quiet")
+		throttle.Note("noisy")
+		throttle.Worked("noisy", time.Duration(runtime.GOMAXPROCS(0))*3*time.Second)
+		for holder, want := range map[string]time.Duration{"noisy": 2 * time.Second, "quiet": 0, "alone": 0} {
+			if wait, err := throttle.Due(holder); err != nil || wait.Round(10*time.Millisecond) != want {
+				t.Errorf("%s waits for %s, %v, want %s", holder, wait, err, want)
+			}
+		}
+		if wait, _ := throttle.Take(t.Context(), "noisy", 1); wait < 2*time.Second {
+			t.Errorf("a large body waits for %s", wait)
 		}
 	})
 }

@@ -34,8 +34,10 @@ func SaveRules(ctx context.Context, tx pgx.Tx, c rules.Change) error {
 		Organization: v.Organization, Project: v.Project, Action: "ingest_rules.set", Target: contract.ReportedTarget{Kind: "project", ID: v.Project},
 		Actor: v.By, Request: c.Request, Address: c.Address, Client: httpapi.ClipUserAgent(c.Client, contract.MaxClient),
 		Before: known(map[string]string{"version": number(c.Former)}),
-		After:  known(map[string]string{"version": number(v.Version), "note": v.Note, "restored_version": number(v.Restored), "added": c.Added, "removed": c.Removed}),
-		At:     v.At,
+		After: known(map[string]string{
+			"version": number(v.Version), "note": v.Note, "restored_version": number(v.Restored), "added": c.Added, "removed": c.Removed,
+		}),
+		At: v.At,
 	}
 	return outbox.Save(ctx, tx, []outbox.Fact{
 		{Organization: v.Organization, ID: rulesID(v), Type: contract.TypeRulesChanged, At: v.At, Body: encode(newRules(v))},

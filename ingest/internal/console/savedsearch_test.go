@@ -60,7 +60,7 @@ func newDesk(t *testing.T) *desk {
 		},
 	}
 	found := &searches.Service{Searches: &shelf{}, Directory: directory}
-	ruled := &rules.Service{Pool: service.Pool, Searches: found, Save: bus.SaveRules, Saved: func() {}, Clock: clock}
+	ruled := &rules.Service{Pool: service.Pool, Searches: found, Turns: rules.NewTurns(1, nil), Save: bus.SaveRules, Saved: func() {}, Clock: clock}
 	console.Mount(mux, console.Config{
 		Service: found, Saved: service, Rules: ruled, Directory: directory,
 		Guard: identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now}), Clock: clock,

@@ -49,6 +49,7 @@ type request struct {
 	digest    admission.Digest // of the body, if there is an idempotency key
 	changes   *ingest.Changes  // of a lenient request
 	wasted    int64            // bytes received with nothing accepted
+	body      *Body
 
 	translated *translated // nil: entries of ours
 	outcomeFacts
@@ -252,6 +253,7 @@ func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 		format.translate = q.normalize
 	}
 	body, err := bodies.Read(q.w, q.r, format, holder)
+	q.body = body
 	q.wasted, q.received = body.Waste(), body.Received // wasted until something is accepted
 	if format.digested {
 		q.digest = body.Digest()
@@ -296,7 +298,7 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	dropped, wasted := droppedByClient(batch), wasteOf(batch, q.wasted) // before rules leave entries out
 	receipt, err := q.in.Service.Accept(q.r.Context(), &intake.Submission{
 		Caller: q.caller, Batch: batch, Idempotency: q.idempotency(), Digest: q.digest,
-		Traceparent: tracing.Traceparent(q.r.Context(), q.r.Header.Get("Traceparent")),
+		Traceparent: tracing.Traceparent(q.r.Context(), q.r.Header.Get("Traceparent")), Worked: q.body.Worked,
 	})
 	if err != nil {
 		return q.notAccepted(err)
@@ -342,6 +344,10 @@ func (q *request) notAccepted(err error) error {
 	case errors.Is(err, rules.ErrUnreadable):
 		httpapi.Logger(q.r.Context()).Error("cannot apply rules", slog.String("error", err.Error()))
 		return httpapi.Unavailable("The rules of the project can't be read here, so nothing was accepted. Send the whole request again.", unreadableRetry)
+	case errors.Is(err, rules.ErrSlow):
+		return errors.Join(httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
+			"The rules of the project take too long for so many entries. Send fewer in one request, or make the expressions of the rules simpler.").
+			RetryAfter(time.Second), errNoFault)
 	case errors.Is(err, intake.ErrReplayOpen):
 		return errors.Join(overloaded(), errNoFault)
 	case errors.Is(err, intake.ErrNotPublished):

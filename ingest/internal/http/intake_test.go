@@ -415,7 +415,7 @@ func BenchmarkPost(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			in := newIntake(b, nothing{}, plenty)
 			if c.project != "" {
-				in.Service.Rules = rules.NewBook(nil)
+				in.Service.Rules = rules.NewBook(nil, in.Service.Clock)
 				testenv.Must(b, in.Service.Rules.Set(c.project, 1, c.rules))
 			}
 			benchmarkPost(b, in)

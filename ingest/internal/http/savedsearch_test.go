@@ -56,7 +56,7 @@ func newKeptRoutes(t *testing.T) http.Handler {
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: clock})
 	reading := router.With(guard.RequireAPIKey())
 	found := &searches.Service{Searches: &tape{n: 3}, Directory: directory}
-	ruled := &rules.Service{Pool: service.Pool, Searches: found, Save: bus.SaveRules, Saved: func() {}, Clock: clock}
+	ruled := &rules.Service{Pool: service.Pool, Searches: found, Turns: rules.NewTurns(1, nil), Save: bus.SaveRules, Saved: func() {}, Clock: clock}
 	for _, operation := range slices.Concat(saving(&Saved{service}), ruling(&Rules{ruled, guard})) {
 		operation.Mount(reading)
 	}

@@ -3,6 +3,7 @@ package intake_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,7 +136,7 @@ func TestAcceptAppliesRules(t *testing.T) {
 	} {
 		log := &published{}
 		s := newService(log)
-		s.Rules = rules.NewBook(prometheus.NewRegistry())
+		s.Rules = rules.NewBook(prometheus.NewRegistry(), s.Clock)
 		testenv.Must(t, s.Rules.Set("prj", 1, test.rules))
 		body := []byte(`{"logs":[{"timestamp":"2026-01-31T12:00:00Z","level":"info","message":"mmmmm","metadata":{"a":1234567}}]}`)
 		batch, err := ingest.NewParser(ingest.DefaultLimits()).Parse(body)
@@ -148,7 +149,7 @@ func TestAcceptAppliesRules(t *testing.T) {
 		}
 	}
 	s := newService(&published{})
-	s.Rules = rules.NewBook(prometheus.NewRegistry())
+	s.Rules = rules.NewBook(prometheus.NewRegistry(), s.Clock)
 	if err := s.Rules.Set("prj", 1, "teleport"); !errors.Is(err, rules.ErrUnreadable) {
 		t.Errorf("unreadable rules: %v", err)
 	}
@@ -161,5 +162,26 @@ func TestAcceptAppliesRules(t *testing.T) {
 	}
 	if _, err := s.Accept(t.Context(), submission(1, "")); err != nil {
 		t.Errorf("after readable rules, older ones count: %v", err)
+	}
+}
+
+// A request of which rules take too long is refused, and what they took is
+// charged.
+func TestSlowRulesAreRefused(t *testing.T) {
+	log := &published{}
+	s := newService(log)
+	now := start
+	s.Rules = rules.NewBook(prometheus.NewRegistry(), func() time.Time {
+		now = now.Add(4 * time.Second)
+		return now
+	})
+	testenv.Must(t, s.Rules.Set("prj", 1, "redact email"))
+	const entry = `{"timestamp":"2026-01-31T12:00:00Z","level":"info","message":"m"}`
+	batch, err := ingest.NewParser(ingest.DefaultLimits()).Parse([]byte(`{"logs":[` + strings.Repeat(entry+",", 20) + entry + `]}`))
+	testenv.Must(t, err)
+	sent, worked := submission(0, ""), time.Duration(0)
+	sent.Batch, sent.Worked = batch, func(took time.Duration) { worked = took }
+	if _, err := s.Accept(t.Context(), sent); !errors.Is(err, rules.ErrSlow) || worked != 12*time.Second || log.last.Batch != "" {
+		t.Errorf("%v after %s, published %q", err, worked, log.last.Batch)
 	}
 }

@@ -134,9 +134,10 @@ func (r *Refusal) Error() string {
 type Submission struct {
 	Caller      Caller
 	Batch       *ingest.Batch
-	Idempotency string           // the client's key; empty: none
-	Digest      admission.Digest // of the body, where there is a key
-	Traceparent string           // left out where it is malformed
+	Idempotency string                   // the client's key; empty: none
+	Digest      admission.Digest         // of the body, where there is a key
+	Traceparent string                   // left out where it is malformed
+	Worked      func(took time.Duration) // charges the time that rules took; may be nil
 }
 
 // A Receipt is the cost of a batch.
@@ -194,7 +195,10 @@ func (s *Service) acceptFirst(ctx context.Context, attempt *admission.Attempt, s
 // publish applies the rules of the project, reserves quota, publishes, and
 // settles the reservation by what became of the request.
 func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Receipt, error) {
-	ruling, err := s.Rules.Apply(sent.Caller.Project, sent.Caller.Environment, sent.Batch)
+	ruling, took, err := s.Rules.Apply(sent.Caller.Project, sent.Caller.Environment, sent.Batch)
+	if sent.Worked != nil && took > 0 {
+		sent.Worked(took)
+	}
 	if err != nil {
 		return Receipt{}, err
 	}

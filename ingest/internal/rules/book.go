@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -16,9 +17,16 @@ import (
 // entries may pass: they could hold what the rules redact.
 var ErrUnreadable = errors.New("the rules of the project can't be read")
 
+// ErrSlow means that the rules take too long for so many entries.
+var ErrSlow = errors.New("the rules of the project take too long for the request")
+
+// longest is how long rules may take for the entries of a request.
+const longest = 5 * time.Second
+
 // A Book has the rules of all projects, ready to be applied. A nil *Book has
 // none. It is safe for concurrent use.
 type Book struct {
+	clock   func() time.Time
 	entries [len(kinds)]prometheus.Counter
 
 	some   atomic.Bool // projects have rules: the others cost a look at it
@@ -37,8 +45,8 @@ type page struct {
 }
 
 // NewBook returns an empty book.
-func NewBook(registerer prometheus.Registerer) *Book {
-	b := &Book{held: map[string]page{}}
+func NewBook(registerer prometheus.Registerer, clock func() time.Time) *Book {
+	b := &Book{clock: clock, held: map[string]page{}}
 	metrics := promauto.With(registerer)
 	entries := metrics.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_ingest_ruled_entries_total", Help: "Entries that rules of their project have left out or changed, by what the rule does.",
@@ -116,21 +124,25 @@ func (b *Book) of(project string) (*ingest.Ruleset, error) {
 	return p.set, p.err
 }
 
-// Apply applies the rules of a project to a batch of a key's environment. The
-// error is ErrUnreadable.
-func (b *Book) Apply(project, environment string, batch *ingest.Batch) (ruling ingest.Ruling, err error) {
+// Apply applies the rules of a project to a batch of a key's environment, and
+// returns how long that took. The error is ErrUnreadable or ErrSlow.
+func (b *Book) Apply(project, environment string, batch *ingest.Batch) (ruling ingest.Ruling, took time.Duration, err error) {
 	set, err := b.of(project)
 	if set == nil || err != nil {
-		return ruling, err
+		return ruling, 0, err
 	}
+	begun := b.clock()
 	ruler, idle := b.rulers.Get().(*ingest.Ruler)
 	if !idle {
 		ruler = new(ingest.Ruler)
 	}
 	defer b.rulers.Put(ruler)
-	ruling = ruler.Apply(set, batch, environment)
+	ruling, done := ruler.Apply(set, batch, environment, func() bool { return b.clock().Sub(begun) > longest })
+	if took = b.clock().Sub(begun); !done {
+		return ruling, took, ErrSlow
+	}
 	for i, kind := range kinds {
 		b.entries[i].Add(float64(ruling.Entries[kind]))
 	}
-	return ruling, nil
+	return ruling, took, nil
 }

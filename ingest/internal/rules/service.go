@@ -9,10 +9,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -28,6 +30,7 @@ var ErrNoProject = searches.ErrNoProject
 type Service struct {
 	Pool     *pgxpool.Pool
 	Searches *searches.Service // finds what previews are made of
+	Turns    *httpapi.Limiter  // of previews
 	Save     func(ctx context.Context, tx pgx.Tx, c Change) error
 	Saved    func() // called after a commit with something to publish
 	Clock    func() time.Time
@@ -215,8 +218,13 @@ type Preview struct {
 	Incomplete bool // not all of those entries were looked at
 }
 
-// Preview tries rules on the newest entries of a project that are stored, in
-// the turn of a search.
+// NewTurns returns the turns of previews, of which so many are under way at once.
+func NewTurns(slots int, metrics prometheus.Registerer) *httpapi.Limiter {
+	return httpapi.NewLimiter(httpapi.LimiterConfig{Slots: slots, Module: "weir_ingest", Noun: "previews"}, metrics)
+}
+
+// Preview tries rules on the newest entries of a project that are stored. A
+// Problem 429 means that its organization had its share.
 func (s *Service) Preview(ctx context.Context, who identity.Principal, project, text string) (p Preview, err error) {
 	if err := s.own(who, project); err != nil {
 		return p, err
@@ -225,6 +233,11 @@ func (s *Service) Preview(ctx context.Context, who identity.Principal, project, 
 	if err != nil {
 		return p, err
 	}
+	release, err := s.Turns.Acquire(ctx, who.Organization)
+	if err != nil {
+		return p, err
+	}
+	defer release()
 	found, err := s.Searches.Search(ctx, who, ingest.Search{Project: project, Limit: previewEntries, MaxBytes: previewBytes})
 	if err != nil {
 		return p, err
