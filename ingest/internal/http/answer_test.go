@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/outcomes"
+	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/testenv"
@@ -53,6 +54,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 		broken  bool
 		bodies  []string
 		headers []string
+		rules   string
 		want    []string // outcome/reason requests entries bytes
 	}{
 		{name: "accepted", account: plenty, bodies: []string{good, good}, want: []string{"accepted/ 2 2 130"}},
@@ -67,6 +69,13 @@ func TestOutcomesAreCounted(t *testing.T) {
 		{name: "and told again", account: plenty, bodies: []string{`{"logs":[` + notice + `]}`, `{"logs":[` + notice + `]}`}, headers: []string{"Idempotency-Key", "d"},
 			want: []string{"accepted/ 2 1 166", "dropped_by_client/other 0 2 0", "dropped_by_client/queue_full 0 7 0"}},
 		{name: "no notice", account: plenty, bodies: []string{`{"logs":[` + strings.Replace(notice, "7", `"a"`, 1) + `]}`}, want: []string{"accepted/ 1 1 168"}},
+		{name: "dropped by rules", account: plenty, rules: "drop m level:info", bodies: []string{mixed},
+			want: []string{"accepted/ 1 0 0", "dropped_by_rule/drop 0 1 65", "rejected/invalid_entries 0 1 65"}},
+		{name: "sampled after the charge", account: plenty, rules: "sample 0.000001% after the charge", bodies: []string{good, good}, headers: []string{"Idempotency-Key", "r"},
+			want: []string{"accepted/ 2 0 65", "dropped_by_rule/sample 0 1 65"}},
+		{name: "a notice dropped by rules", account: plenty, rules: "drop dropped", bodies: []string{`{"logs":[` + notice + `]}`},
+			want: []string{"accepted/ 1 0 0", "dropped_by_client/other 0 2 0", "dropped_by_client/queue_full 0 7 0", "dropped_by_rule/drop 0 1 166"}},
+		{name: "unreadable rules", account: plenty, rules: "teleport", bodies: []string{good}, want: []string{"overloaded/unavailable 1 1 65"}},
 		{name: "replayed", account: plenty, bodies: []string{good, good}, headers: []string{"Idempotency-Key", "k"}, want: []string{"accepted/ 2 1 65"}},
 		{name: "no broker", account: plenty, broken: true, bodies: []string{good}, want: []string{"overloaded/unavailable 1 1 65"}},
 		{name: "over the quota", account: few, bodies: []string{good, good, good}, want: []string{"accepted/ 1 1 65", "quota_exceeded/ 2 1 141"}}, // the last is not read
@@ -79,6 +88,10 @@ func TestOutcomesAreCounted(t *testing.T) {
 			}
 			in, to := newIntake(t, log, c.account), &outcomesLog{}
 			in.Service.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Service.Clock, To: to})
+			in.Service.Rules = rules.NewBook(nil, in.Service.Clock)
+			if err := in.Service.Rules.Set("prj_1", 1, c.rules); (err != nil) != (c.rules == "teleport") {
+				t.Fatal(err)
+			}
 			for _, body := range c.bodies {
 				r := newPost(strings.NewReader(body), c.headers...)
 				if r.Header.Get("X-Api-Key") == "" {

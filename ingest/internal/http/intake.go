@@ -296,10 +296,14 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 		return invalidEntries(batch, q.options.strict)
 	}
 	dropped, wasted := droppedByClient(batch), wasteOf(batch, q.wasted) // before rules leave entries out
-	receipt, err := q.in.Service.Accept(q.r.Context(), &intake.Submission{
+	sent := &intake.Submission{
 		Caller: q.caller, Batch: batch, Idempotency: q.idempotency(), Digest: q.digest,
-		Traceparent: tracing.Traceparent(q.r.Context(), q.r.Header.Get("Traceparent")), Worked: q.body.Worked,
-	})
+		Traceparent: tracing.Traceparent(q.r.Context(), q.r.Header.Get("Traceparent")),
+	}
+	receipt, err := q.in.Service.Accept(q.r.Context(), sent)
+	if sent.Ruled > 0 {
+		q.body.Worked(sent.Ruled)
+	}
 	if err != nil {
 		return q.notAccepted(err)
 	}

@@ -137,7 +137,7 @@ type Submission struct {
 	Idempotency string                   // the client's key; empty: none
 	Digest      admission.Digest         // of the body, where there is a key
 	Traceparent string                   // left out where it is malformed
-	Worked      func(took time.Duration) // charges the time that rules took; may be nil
+	Ruled       time.Duration    // out: how long rules took, whatever came of it
 }
 
 // A Receipt is the cost of a batch.
@@ -196,9 +196,7 @@ func (s *Service) acceptFirst(ctx context.Context, attempt *admission.Attempt, s
 // settles the reservation by what became of the request.
 func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Receipt, error) {
 	ruling, took, err := s.Rules.Apply(sent.Caller.Project, sent.Caller.Environment, sent.Batch)
-	if sent.Worked != nil && took > 0 {
-		sent.Worked(took)
-	}
+	sent.Ruled = took
 	if err != nil {
 		return Receipt{}, err
 	}
