@@ -134,9 +134,9 @@ func (r *Refusal) Error() string {
 type Submission struct {
 	Caller      Caller
 	Batch       *ingest.Batch
-	Idempotency string                   // the client's key; empty: none
-	Digest      admission.Digest         // of the body, where there is a key
-	Traceparent string                   // left out where it is malformed
+	Idempotency string           // the client's key; empty: none
+	Digest      admission.Digest // of the body, where there is a key
+	Traceparent string           // left out where it is malformed
 	Ruled       time.Duration    // out: how long rules took, whatever came of it
 }
 
