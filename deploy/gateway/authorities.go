@@ -33,8 +33,8 @@ func LoadAuthorities(file string, logger *slog.Logger) (*Authorities, error) {
 	return a, nil
 }
 
-// config returns the present TLS settings for modules.
-func (a *Authorities) config() *tls.Config {
+// config returns the present TLS settings for a module of a name.
+func (a *Authorities) config(name string) *tls.Config {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	err := a.refresh()
@@ -42,7 +42,7 @@ func (a *Authorities) config() *tls.Config {
 		a.logger.Error("the authorities have changed and can't be read: those before are used", slog.String("error", err.Error()))
 	}
 	a.failing = err != nil
-	return &tls.Config{RootCAs: a.pool, MinVersion: tls.VersionTLS12}
+	return &tls.Config{ServerName: name, RootCAs: a.pool, MinVersion: tls.VersionTLS12}
 }
 
 func (a *Authorities) refresh() error {

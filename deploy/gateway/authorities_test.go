@@ -45,7 +45,7 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 	var log bytes.Buffer
 	authorities, err := gateway.LoadAuthorities(file, slog.New(slog.NewTextHandler(&log, nil)))
 	testenv.Must(t, err)
-	transport := gateway.NewTransport(authorities)
+	transport := gateway.NewTransport(authorities, "127.0.0.1")
 	transport.DisableKeepAlives = true
 	for i, step := range []struct {
 		file     string
