@@ -187,6 +187,9 @@ const narrow = 3600
 // and plans each query for its values: a generic plan locks all partitions.
 const planning = `SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_custom_plan`
 
+// selectPlanning is planning as one query of a batch.
+const selectPlanning = `SELECT set_config(name, 'off', true) FROM unnest('{enable_sort, enable_bitmapscan, enable_seqscan}'::text[]) AS name`
+
 // headers are those of an organization's blocks in one
 // partition, in the order of a search. They are queried when the
 // search gets there: until then a bound suffices.
