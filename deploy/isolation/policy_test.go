@@ -95,6 +95,8 @@ var policies = []policy{
 	{route: "POST /v1/searches/{search}/alert/mute", who: readers, path: "/v1/searches/{new-search}/alert/mute", body: `{"until":null}`},
 	{route: "POST /v1/searches/{search}/alert/test", who: readers, path: "/v1/searches/{new-search}/alert/test", want: 202},
 	{route: "GET /v1/searches/{search}/alert/evaluations", who: readers},
+	{route: "GET /v1/projects/{project}/rejected-entries", who: readers},
+	{route: "GET /v1/projects/{project}/rejected-entries", who: wideReaders, path: "/v1/projects/{second}/rejected-entries"},
 
 	// Errors.
 	{route: "GET /v1/projects/{project}/error-groups", who: readers},
