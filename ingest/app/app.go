@@ -128,7 +128,7 @@ func (a *App) buildAPI() {
 	kept := a.newSaved(found)
 	refused := &rejected.Service{Pool: a.base.Pool, Searches: found, Clock: a.base.Clock}
 	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched, &http.Saved{Service: kept}, &http.Rejected{Service: refused})
-	console.Mount(router, console.Config{Service: found, Saved: kept, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
+	console.Mount(router, console.Config{Service: found, Saved: kept, Rejected: refused, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
 	a.handler = router
 }
 
