@@ -33,15 +33,23 @@ type Sample struct {
 	Cut                  bool   // there is more than Text
 }
 
-// Shown is the text of the sample as it may be kept and shown: without API
-// keys, in UTF-8, and without U+0000, which PostgreSQL does not store.
-func (s *Sample) Shown() string {
-	const unknown = "\ufffd"
-	text := strings.ReplaceAll(strings.ToValidUTF8(string(hideKeys(s.Text)), unknown), "\x00", unknown)
-	if len(text) > SampleBytes {
-		text = strings.ToValidUTF8(text[:SampleBytes], "")
+// Kept is the sample as it may be kept and shown.
+func (s *Sample) Kept(at time.Time) RejectedSample {
+	return RejectedSample{
+		At: at, Pointer: presentable([]byte(s.Pointer)), Detail: presentable([]byte(s.Detail)), Fix: presentable([]byte(s.Fix)),
+		Text: presentable(s.Text), Cut: s.Cut,
 	}
-	return text
+}
+
+// presentable is the beginning of a text without credentials, in UTF-8, and
+// without U+0000, which PostgreSQL does not store.
+func presentable(text []byte) string {
+	const unknown = "\ufffd"
+	shown := strings.ReplaceAll(strings.ToValidUTF8(string(hideKeys(text)), unknown), "\x00", unknown)
+	if len(shown) > SampleBytes {
+		shown = strings.ToValidUTF8(shown[:SampleBytes], "")
+	}
+	return shown
 }
 
 var keys = regexp.MustCompile(`weir[a-z]*_[0-9a-f]{8,}`)

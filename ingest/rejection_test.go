@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/weirlog/weir/ingest"
@@ -30,7 +31,7 @@ func TestRejections(t *testing.T) {
 		entries[of.Code] = of.Entries
 		for j := range of.Samples {
 			sample := &of.Samples[j]
-			text := sample.Shown()
+			text := sample.Kept(time.Time{}).Text
 			want := fmt.Sprintf(`{"timestamp":"now","level":7,"message":"n%d","error":{"type":1,"message":2}}`, j)
 			at := fmt.Sprintf("/logs/%d/", 2*j+1)
 			if of.Code == ingest.CodeInvalidLevel {
@@ -75,7 +76,7 @@ func TestNear(t *testing.T) {
 					continue // lenient
 				}
 				sample := ingest.Sample{Text: invalid.Near}
-				got := sample.Shown()
+				got := sample.Kept(time.Time{}).Text
 				if strings.Contains(got, "0a0a") || parser == "strict" && !strings.HasSuffix(got, c.near) {
 					t.Errorf("%s: got %s, want %s", parser, got, c.near)
 				}
@@ -84,10 +85,15 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// What is kept of a sample is text that a database stores.
-func TestShown(t *testing.T) {
-	sample := ingest.Sample{Text: []byte("a\x00b\xff" + strings.Repeat("x", 2000))}
-	if got := sample.Shown(); !strings.HasPrefix(got, "a\ufffdb\ufffdxx") || len(got) != ingest.SampleBytes {
-		t.Errorf("got %.20q, %d bytes", got, len(got))
+// What is kept of a sample is text that a database stores, without credentials.
+func TestKept(t *testing.T) {
+	key := "weirses_" + strings.Repeat("0a", 24)
+	sample := ingest.Sample{Text: []byte("a\x00b\xff" + strings.Repeat("x", 2000)), Pointer: "/" + key, Detail: key[:40] + " is not a level.", Fix: "f"}
+	kept := sample.Kept(time.Time{})
+	if !strings.HasPrefix(kept.Text, "a\ufffdb\ufffdxx") || len(kept.Text) != ingest.SampleBytes {
+		t.Errorf("got %.20q, %d bytes", kept.Text, len(kept.Text))
+	}
+	if kept.Pointer != "/weir_…" || kept.Detail != "weir_… is not a level." || kept.Fix != "f" {
+		t.Errorf("got %+v", kept)
 	}
 }

@@ -141,9 +141,7 @@ func (r *Recorder) sample(o *organization, of *ingest.Rejected, sample *ingest.S
 	}
 	o.bytes += size
 	r.bytes += size
-	of.Samples = append(of.Samples, ingest.RejectedSample{
-		At: of.LastAt, Pointer: sample.Pointer, Detail: sample.Detail, Fix: sample.Fix, Text: sample.Shown(), Cut: sample.Cut,
-	})
+	of.Samples = append(of.Samples, sample.Kept(of.LastAt))
 }
 
 // take empties the Recorder, in the order in which all replicas save.
