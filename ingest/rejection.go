@@ -45,18 +45,20 @@ func (s *Sample) Kept(at time.Time) RejectedSample {
 // without U+0000, which PostgreSQL does not store.
 func presentable(text []byte) string {
 	const unknown = "\ufffd"
-	shown := strings.ReplaceAll(strings.ToValidUTF8(string(hideKeys(text)), unknown), "\x00", unknown)
+	shown := strings.ReplaceAll(strings.ToValidUTF8(string(hideCredentials(text)), unknown), "\x00", unknown)
 	if len(shown) > SampleBytes {
 		shown = strings.ToValidUTF8(shown[:SampleBytes], "")
 	}
 	return shown
 }
 
-var keys = regexp.MustCompile(`weir[a-z]*_[0-9a-f]{8,}`)
+var credential = regexp.MustCompile(`weir[a-z]*_[0-9a-f]{8,}`)
 
-// hideKeys hides what may be a credential: with a key in the body, the text
-// around a fault can have it.
-func hideKeys(text []byte) []byte { return keys.ReplaceAllLiteral(text, []byte("weir_…")) }
+// hideCredentials hides what may be one, also a part of it: a body can have
+// the API key, and a fault quotes what was sent.
+func hideCredentials(text []byte) []byte {
+	return credential.ReplaceAllLiteral(text, []byte("weir_…"))
+}
 
 // BeginningOf returns the beginning of a rejected text, and whether it is cut.
 func BeginningOf(text []byte) (beginning []byte, cut bool) {
@@ -127,7 +129,7 @@ type Rejected struct {
 	Code                       Code
 	Entries                    int64 // see Rejection
 	LastAt                     time.Time
-	Samples                    []RejectedSample // the newest first
+	Samples                    []RejectedSample
 }
 
 // A RejectedSample is a Sample that is kept.

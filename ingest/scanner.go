@@ -55,7 +55,7 @@ func (s *scanner) near(e *BodyError) *BodyError {
 	run = run[max(0, len(run)-side):]
 	moved = moved[max(0, len(moved)-(side-len(run))):]
 	end := min(s.size, e.Offset+side)
-	e.Near, e.Cut = hideKeys(slices.Concat(moved, run, s.text[e.Offset:end])), end < s.size
+	e.Near, e.Cut = hideCredentials(slices.Concat(moved, run, s.text[e.Offset:end])), end < s.size
 	if len(moved)+len(run) == side {
 		e.Near, e.Cut = e.Near[min(sampleMargin, len(e.Near)):], true
 	}

@@ -35,6 +35,7 @@ func TestRejected(t *testing.T) {
 	}
 	d.page("1", "/console/logs/rejected?project=prj_1&code=x", 200, "Nothing was rejected")
 	d.page("1", "/console/logs/rejected?project=prj_2", 404)
+	d.page("1", "/console/logs/rejected?key=%00", 400)
 	d.page("1", "/console/logs", 200, `href="/console/logs/rejected"`)
 	d.page("1", "/console/logs?project=prj_1", 200, `href="/console/logs/rejected?project=prj_1"`)
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
@@ -59,7 +58,7 @@ func (q *request) translate(body []byte, to io.Writer) (err error) {
 
 // invalidTranslation keeps the beginning of a body, if it is text.
 func (q *request) invalidTranslation(body []byte, err error) error {
-	if beginning, cut := ingest.BeginningOf(body); !bytes.ContainsRune(beginning, 0) && utf8.Valid(beginning[:len(beginning)/2]) {
+	if beginning, cut := ingest.BeginningOf(body); strings.HasPrefix(http.DetectContentType(beginning), "text/") {
 		q.unread = ingest.Sample{Text: bytes.Clone(beginning), Cut: cut}
 	}
 	return q.translated.invalid(err)

@@ -19,10 +19,10 @@ import (
 // was wrong with its entries is recorded with them.
 func (q *request) noteRefusal(err error) {
 	problem, is := errors.AsType[*httpapi.Problem](err)
-	switch {
-	case !is, problem.Status != http.StatusBadRequest, errors.Is(err, errNoFault), !q.caller.Known(), q.caller.Ended:
+	if !is || problem.Status != http.StatusBadRequest || problem.Code == string(ingest.CodeInvalidEntries) {
 		return
-	case problem.Code == string(ingest.CodeInvalidEntries):
+	}
+	if errors.Is(err, errNoFault) || !q.caller.Known() || q.caller.Ended {
 		return
 	}
 	sample := q.unread
@@ -70,7 +70,7 @@ type rejectedSampleBody struct {
 	Pointer string    `json:"pointer" description:"Where the fault is, from the root of the body that had the entry, as in the answer"`
 	Detail  string    `json:"detail"`
 	Fix     string    `json:"fix" description:"What to do; empty where detail says it"`
-	Text    string    `json:"text" description:"The entry without white space, or the body around the fault, up to 1,024 bytes, without API keys. Empty where it is not known, as of a body that was not read"`
+	Text    string    `json:"text" description:"The entry without white space, or the body around the fault, up to 1,024 bytes, without credentials. Empty where it is not known, as of a body that was not read"`
 	Cut     bool      `json:"cut" description:"There is more than text"`
 }
 

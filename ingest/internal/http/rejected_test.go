@@ -164,6 +164,7 @@ func TestRejectedPages(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 	at.list(t, "prj_1/rejected-entries?cursor=x", http.StatusBadRequest)
+	at.list(t, "prj_1/rejected-entries?key=%00", http.StatusBadRequest)
 	at.list(t, "prj_2/rejected-entries", http.StatusNotFound)
 }
 
