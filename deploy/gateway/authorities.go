@@ -111,6 +111,9 @@ var books = []string{
 // ofErrors are the parts of a project that grouping keeps.
 var ofErrors = []string{"error-settings", "error-groups", "error-rules", "error-alerts", "error-owners", "source-maps"}
 
+// ofEntries are the parts of a project that ingest keeps.
+var ofEntries = []string{"rejected-entries"}
+
 // pages maps the first segment after /console to its owner. All else
 // belongs to tenants: /console itself, signing in and out and the
 // settings; style sheets and icons are the same in every module.
@@ -148,6 +151,8 @@ func ownerOfNoun(segments []string) (Module, bool) {
 			return Ledger, true
 		case segments[0] == "projects" && slices.Contains(ofErrors, segments[2]):
 			return Grouping, true
+		case segments[0] == "projects" && slices.Contains(ofEntries, segments[2]):
+			return Ingest, true
 		}
 	}
 	module, known := nouns[segments[0]]

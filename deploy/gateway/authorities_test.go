@@ -95,6 +95,7 @@ func TestOwner(t *testing.T) {
 		"/v1/projects":                         gateway.Tenants,
 		"/v1/projects/prj_1":                   gateway.Tenants,
 		"/v1/projects/prj_1/error-groups":      gateway.Grouping,
+		"/v1/projects/prj_1/rejected-entries":  gateway.Ingest,
 		"/v1/projects/prj_1/error-settings":    gateway.Grouping,
 		"/v1/projects/prj_1/error-owners":      gateway.Grouping,
 		"/v1/projects/prj_1/error-rules":       gateway.Grouping,

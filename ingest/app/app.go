@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/rejected"
 	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/ingest/internal/tails"
@@ -125,8 +126,9 @@ func (a *App) buildAPI() {
 	guard := a.guard()
 	watched := a.newTails(guard, found)
 	kept := a.newSaved(found)
-	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched, &http.Saved{Service: kept})
-	console.Mount(router, console.Config{Service: found, Saved: kept, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
+	refused := &rejected.Service{Pool: a.base.Pool, Searches: found, Clock: a.base.Clock}
+	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched, &http.Saved{Service: kept}, &http.Rejected{Service: refused})
+	console.Mount(router, console.Config{Service: found, Saved: kept, Rejected: refused, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock})
 	a.handler = router
 }
 
@@ -193,6 +195,7 @@ func (a *App) newIntake() *http.Intake {
 		Strict:          a.config.Strict,
 		Ready:           a.Ready,
 		Metrics:         http.NewMetrics(a.base.Metrics),
+		Rejected:        a.store.rejected,
 	}
 }
 
@@ -240,6 +243,7 @@ func (a *App) Behind() []httpapi.Backlog {
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.uses.finish()
+	defer a.store.rejected.Finish()
 	return lifecycle.Run(ctx, slices.Concat(a.followed.loops(), a.uses.loops(), a.spending.loops(), []func(context.Context) error{
 		func(ctx context.Context) error { return a.store.run(ctx, a.spending.sum) },
 		a.runTails, a.clockWatch.run, a.watchLog, a.base.Logs.Watch, a.base.Endpoint.Run, a.base.Telemetry.Run,

@@ -34,7 +34,7 @@ var postLoki []byte
 var postBulk []byte
 
 // Mount adds the routes of ingest.
-func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails, saved *Saved) {
+func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails, saved *Saved, rejected *Rejected) {
 	httpapi.Describe(router, module.Name, OpenAPI())
 	for _, operation := range sending(intake) {
 		operation.Mount(router)
@@ -42,7 +42,7 @@ func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs,
 		router.Method(http.MethodOptions, path, httpapi.Handle(intake.preflight))
 	}
 	reading := router.With(guard.RequireAPIKey())
-	for _, operation := range slices.Concat(searching(logs), []openapi.Operation{tailing(tails)}, saving(saved)) {
+	for _, operation := range slices.Concat(searching(logs), []openapi.Operation{tailing(tails), rejecting(rejected)}, saving(saved)) {
 		operation.Mount(reading)
 	}
 }
@@ -74,7 +74,7 @@ type problemBody struct {
 
 // OpenAPI describes the routes.
 func OpenAPI() []byte {
-	return module.Document(slices.Concat(searching(new(Logs)), sending(new(Intake)), []openapi.Operation{tailing(new(Tails))}, saving(new(Saved))))
+	return module.Document(slices.Concat(searching(new(Logs)), sending(new(Intake)), []openapi.Operation{tailing(new(Tails)), rejecting(new(Rejected))}, saving(new(Saved))))
 }
 
 // sending checks API keys by itself.
