@@ -16,6 +16,7 @@ type Batch struct {
 
 	Faults          []Fault
 	FaultsTruncated bool // there were more faults than Limits.Faults
+	Rejections      []Rejection
 
 	HasAPIKey bool   // the body has the deprecated member api_key
 	APIKey    string // its value; empty if it is no string

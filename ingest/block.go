@@ -57,6 +57,20 @@ type Header struct {
 	Bytes        int // of text
 }
 
+// Include makes it the summary of the entries of another block as well. It keeps its words.
+func (h *Header) Include(other *Header) {
+	if other.Min.Compare(h.Min) < 0 {
+		h.Min = other.Min
+	}
+	if other.Max.Compare(h.Max) > 0 {
+		h.Max = other.Max
+	}
+	h.Levels |= other.Levels
+	h.Entries.add(other.Entries)
+	h.Environments |= other.Environments
+	h.Bytes += other.Bytes
+}
+
 // LevelCounts is the number of entries of each level.
 type LevelCounts [SeverityFatal + 1]int64
 
@@ -376,6 +390,11 @@ func (r *blockReader) bytes(n int) []byte {
 }
 
 func (r *blockReader) uvarint() uint64 {
+	if len(r.data) > 0 && r.data[0] < 0x80 { // as most are
+		small := r.data[0]
+		r.data = r.data[1:]
+		return uint64(small)
+	}
 	value, size := binary.Uvarint(r.data)
 	r.bytes(max(size, 0))
 	r.failed = r.failed || size <= 0
@@ -383,10 +402,8 @@ func (r *blockReader) uvarint() uint64 {
 }
 
 func (r *blockReader) varint() int64 {
-	value, size := binary.Varint(r.data)
-	r.bytes(max(size, 0))
-	r.failed = r.failed || size <= 0
-	return value
+	value := r.uvarint()
+	return int64(value>>1) ^ -int64(value&1) //nolint:gosec // as encoding/binary does
 }
 
 // count reads the number of following items, each of at least one byte:

@@ -47,6 +47,9 @@ type column struct {
 	values [][]byte // distinct, as JSON
 	low    []byte   // of each entry, 1 + the index of its value; 0: it has none
 	high   []byte   // the upper bytes of these; empty: all are 0
+
+	levels  []byte  // of a summary: the level of a row
+	weights []int64 // and how many entries it stands for; nil: one
 }
 
 func (c *column) code(entry int) int {
@@ -60,6 +63,14 @@ func (c *column) code(entry int) int {
 // counts returns how many of the rows have each code; nil: of all rows.
 func (c *column) counts(rows []bool) []int64 {
 	counts := make([]int64, len(c.values)+1)
+	if c.weights != nil {
+		for i, entries := range c.weights {
+			if rows == nil || rows[i] {
+				counts[c.code(i)] += entries
+			}
+		}
+		return counts
+	}
 	if len(c.high) == 0 && rows == nil {
 		for _, code := range c.low {
 			counts[code]++
@@ -98,11 +109,11 @@ func (c *Columns) at(path jsonPath) *column {
 
 // knows reports whether all values at a path are in a column, or there are none.
 func (c *Columns) knows(path jsonPath) bool {
-	if path.neverInColumns() {
-		return false
-	}
 	if c.at(path) != nil {
 		return true
+	}
+	if path.neverInColumns() || path.isOfNoText() {
+		return false
 	}
 	if _, is := c.others[path]; is || !c.whole {
 		return false
@@ -199,6 +210,14 @@ func (b Block) AppendColumns(each func(part []byte)) {
 	if len(c.list) == 0 {
 		return
 	}
+	each(c.head())
+	for i := range c.list {
+		each(c.list[i].append(nil))
+	}
+}
+
+// head is the first part.
+func (c *Columns) head() []byte {
 	head := binary.AppendUvarint([]byte{columnsVersion}, uint64(len(c.list)))
 	for i := range c.list {
 		head = appendSized(head, string(c.list[i].path))
@@ -211,18 +230,19 @@ func (b Block) AppendColumns(each func(part []byte)) {
 	for _, word := range c.variables {
 		head = appendSized(head, word)
 	}
-	each(appendBool(head, c.anyWord))
-	for i := range c.list {
-		each(c.list[i].append(nil))
-	}
+	return appendBool(head, c.anyWord)
 }
 
 func (c *column) append(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(c.values)))
-	for _, value := range c.values {
+	return append(append(appendValues(dst, c.values), c.low...), c.high...)
+}
+
+func appendValues(dst []byte, values [][]byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(values)))
+	for _, value := range values {
 		dst = appendSized(dst, string(value))
 	}
-	return append(append(dst, c.low...), c.high...)
+	return dst
 }
 
 func appendSized(dst []byte, text string) []byte {
@@ -268,12 +288,7 @@ func ParseColumns(head []byte) (c Columns, err error) {
 // many entries.
 func (c *Columns) Read(number int, part []byte, entries int) error {
 	column, r := &c.list[number], blockReader{data: part}
-	column.values = make([][]byte, r.count())
-	for i := range column.values {
-		if column.values[i] = r.bytes(r.count()); len(column.values[i]) == 0 {
-			return errBlock
-		}
-	}
+	column.values = r.values()
 	column.low = r.bytes(entries)
 	if column.high = r.data; len(r.data) > 0 {
 		column.high = r.bytes(entries)
@@ -282,6 +297,16 @@ func (c *Columns) Read(number int, part []byte, entries int) error {
 		return errBlock
 	}
 	return nil
+}
+
+// values reads values, none of which is empty.
+func (r *blockReader) values() [][]byte {
+	values := make([][]byte, r.count())
+	for i := range values {
+		values[i] = r.bytes(r.count())
+		r.failed = r.failed || len(values[i]) == 0
+	}
+	return values
 }
 
 // isSound reports whether each code has a value.

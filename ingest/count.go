@@ -98,6 +98,7 @@ const (
 	ReadDirectory Reading = 1 << iota
 	ReadColumns
 	ReadTexts
+	ReadSummary // of the bundle
 )
 
 // Reads returns what the count has to read of a block; false: the block has
@@ -106,10 +107,7 @@ func (c *Count) Reads(block *Candidate) (reads Reading, any bool) {
 	if !c.Search.MayFind(block) {
 		return 0, false
 	}
-	reads = c.Search.Query.reads() | c.Of.reads()
-	for _, field := range c.By {
-		reads |= field.reads()
-	}
+	reads = c.reads()
 	if c.Search.Environment != "" {
 		reads |= ReadDirectory
 	}
@@ -125,6 +123,20 @@ func (c *Count) Reads(block *Candidate) (reads Reading, any bool) {
 		reads |= ReadDirectory
 	}
 	return reads, true
+}
+
+func (c *Count) reads() Reading {
+	reads := c.Search.Query.reads() | c.Of.reads()
+	for _, field := range c.By {
+		reads |= field.reads()
+	}
+	return reads
+}
+
+// IsSummed reports whether summaries of bundles may have all that it needs.
+func (c *Count) IsSummed() bool {
+	reads := c.reads()
+	return reads&ReadColumns != 0 && reads&ReadTexts == 0 && c.Of.name == ""
 }
 
 // ReadAll is all that says what entries are.
@@ -270,21 +282,27 @@ func (k *Counter) AddColumns(block *Candidate, columns *Columns, rows []bool) {
 		entries = columns.levels(rows)
 	}
 	k.addLevels(&entries, bucket)
-	for i, field := range k.count.By {
-		switch at := columns.allAt(field.columns()); {
-		case field.name == FieldProject:
-			if n := entries.Sum(); n > 0 {
-				k.tallies[i].add([]byte(block.Project), n, bucket, nil)
-			}
-		case len(at) == 0:
-			k.tallies[i].without += entries.Sum()
-		case len(at) == 1:
-			k.addColumn(i, at[0], rows, bucket)
-		default:
-			for row := range int(block.Entries.Sum()) {
-				if rows == nil || rows[row] {
-					k.addField(i, &Stored{columns: columns, row: row}, block.Project, 1, bucket, nil)
-				}
+	for i := range k.count.By {
+		k.addValues(i, block, columns, rows, &entries, bucket)
+	}
+}
+
+// addValues counts the values of one field, of rows with these levels.
+func (k *Counter) addValues(i int, block *Candidate, columns *Columns, rows []bool, entries *LevelCounts, bucket int64) {
+	field := &k.count.By[i]
+	switch at := columns.allAt(field.columns()); {
+	case field.name == FieldProject:
+		if n := entries.Sum(); n > 0 {
+			k.tallies[i].add([]byte(block.Project), n, bucket, nil)
+		}
+	case len(at) == 0:
+		k.tallies[i].without += entries.Sum()
+	case len(at) == 1:
+		k.addColumn(i, at[0], rows, bucket)
+	default:
+		for row := range int(block.Entries.Sum()) {
+			if rows == nil || rows[row] {
+				k.addField(i, &Stored{columns: columns, row: row}, block.Project, 1, bucket, nil)
 			}
 		}
 	}

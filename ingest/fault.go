@@ -55,6 +55,8 @@ type BodyError struct {
 	Offset  int    // byte of the decoded body at which it was noticed, from 0
 	Detail  string
 	Fix     string
+	Near    []byte // a copy of the text around it
+	Cut     bool   // there is more than Near
 }
 
 func (e *BodyError) Error() string {
@@ -68,9 +70,14 @@ type faults struct {
 	truncated bool
 	index     int  // of the present entry
 	faulty    bool // it has a fault
+
+	rejections rejections // all, by code
 }
 
-func (f *faults) reset() { f.list, f.truncated = f.list[:0], false }
+func (f *faults) reset() {
+	f.list, f.truncated = f.list[:0], false
+	f.rejections.reset()
+}
 
 // begin goes on to an entry.
 func (f *faults) begin(index int) { f.index, f.faulty = index, false }
@@ -78,11 +85,18 @@ func (f *faults) begin(index int) { f.index, f.faulty = index, false }
 // add rejects the entry. path is the pointer from the entry on.
 func (f *faults) add(code Code, path, detail, fix string) {
 	f.faulty = true
-	if len(f.list) >= f.limit {
-		f.truncated = true
+	sampled := f.rejections.count(code, f.index)
+	f.truncated = f.truncated || len(f.list) >= f.limit
+	if f.truncated && sampled == nil {
 		return
 	}
-	f.list = append(f.list, Fault{Index: f.index, Pointer: entryPointer(f.index, path), Code: code, Detail: detail, Fix: fix})
+	fault := Fault{Index: f.index, Pointer: entryPointer(f.index, path), Code: code, Detail: detail, Fix: fix}
+	if !f.truncated {
+		f.list = append(f.list, fault)
+	}
+	if sampled != nil {
+		sampled.Samples = append(sampled.Samples, Sample{Pointer: fault.Pointer, Detail: detail, Fix: fix})
+	}
 }
 
 func (f *faults) duplicate(path, label string) {

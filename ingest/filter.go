@@ -65,34 +65,6 @@ func (f WordFilter) probe(hash uint64, each func(at uint64) bool) bool {
 	return true
 }
 
-// A Bundle is the words and values of blocks that are stored together: one
-// look at its filter excludes them all.
-type Bundle struct{ words wordSet }
-
-// maxBundleWords bounds the filter of a bundle, to 512 KiB and what one block has.
-const maxBundleWords = 1 << 18
-
-// Full reports whether the next block is to begin another bundle.
-func (b *Bundle) Full() bool { return b.words.count >= maxBundleWords }
-
-// Add adds a block of a Builder.
-func (b *Bundle) Add(block *Block) {
-	for _, hash := range block.words.slots {
-		if hash != 0 {
-			b.words.insert(hash)
-		}
-	}
-	b.words.zero = b.words.zero || block.words.zero
-}
-
-// Filter is the filter of all blocks.
-func (b *Bundle) Filter() WordFilter { return b.words.filter() }
-
-// MayMatchIn reports whether a block of a bundle with these words may have a match.
-func (q Query) MayMatchIn(words Words) bool {
-	return q.MayMatch(&Header{Levels: ^SeveritySet(0), Words: words})
-}
-
 // Words is what a search knows of the words and values of a block. The zero
 // value may hold everything.
 type Words struct {

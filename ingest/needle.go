@@ -29,7 +29,12 @@ func needleIn(text string) (n needle) {
 
 // mayBeIn reports whether text that means something with it may be in JSON.
 func (n needle) mayBeIn(text []byte) bool {
-	return n.text == "" || n.isIn(text) || bytes.Contains(text, []byte(`\u`)) || n.foreign && !isASCII(text)
+	return n.mayBeInPlain(text) || bytes.Contains(text, []byte(`\u`))
+}
+
+// mayBeInPlain is mayBeIn of a text that has no escapes.
+func (n needle) mayBeInPlain(text []byte) bool {
+	return n.text == "" || n.isIn(text) || n.foreign && !isASCII(text)
 }
 
 func (n needle) isIn(text []byte) bool {

@@ -44,7 +44,7 @@ func (n *Normalizer) Normalize(body []byte, untrusted bool, to io.Writer) (Chang
 	n.scan.start(body)
 	entries := 0
 	if i := n.body(n.scan.skip(0), &entries); i < 0 {
-		return n.changes, n.scan.invalid(entryPointer(max(entries-1, 0), ""))
+		return n.changes, n.scan.near(n.scan.invalid(entryPointer(max(entries-1, 0), "")))
 	}
 	n.copyTo(n.scan.size)
 	return n.changes, n.failed

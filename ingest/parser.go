@@ -58,8 +58,9 @@ func (p *Parser) parse(body []byte, keyed bool) (*Batch, error) {
 		p.invalid("")
 	}
 	p.batch.Faults, p.batch.FaultsTruncated = p.entries.faults.list, p.entries.faults.truncated
+	p.batch.Rejections = p.entries.faults.rejections.list
 	if p.failure != nil {
-		return &p.batch, p.failure
+		return &p.batch, p.scan.near(p.failure)
 	}
 	return &p.batch, nil
 }
@@ -205,6 +206,7 @@ func (p *Parser) finishEntry(line, first int) {
 	if p.entries.faults.faulty {
 		p.batch.Rejected++
 		p.batch.RejectedBytes += size
+		p.entries.faults.rejections.illustrate(p.batch.Entries-1, kept.text[line:kept.end])
 		kept.end = line
 		return
 	}

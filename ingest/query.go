@@ -103,9 +103,13 @@ func (negation) mayMatch(*Header) bool        { return true }
 type phrase []pattern
 
 func (p phrase) matches(entry *Stored) (found bool) {
+	needle := p.needle()
+	if !needle.mayBeIn(entry.Text) { // which is faster than to find the message
+		return false
+	}
 	jsonPath(entryfield.Message).find(entry.Text, func(value []byte) bool {
 		if value[0] == '"' {
-			found = p.needle().mayBeIn(value) && p.in(decodedString(value))
+			found = needle.mayBeIn(value) && p.in(decodedString(value))
 		}
 		return true
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -44,6 +45,21 @@ func (s *scanner) invalid(pointer string) *BodyError {
 		Code: CodeInvalidJSON, Pointer: pointer, Offset: s.failedAt,
 		Detail: fmt.Sprintf("The body is not valid JSON: %s, at byte %d.", s.failure, s.failedAt), Fix: "Send JSON as RFC 8259 defines it, in UTF-8.",
 	}
+}
+
+// near adds the text around its offset to a fault, which must not be passed
+// yet. What of an entry is before it may have moved.
+func (s *scanner) near(e *BodyError) *BodyError {
+	const side = SampleBytes/2 + sampleMargin
+	moved, run := s.text[:s.kept.end], s.text[min(s.kept.run, e.Offset):e.Offset]
+	run = run[max(0, len(run)-side):]
+	moved = moved[max(0, len(moved)-(side-len(run))):]
+	end := min(s.size, e.Offset+side)
+	e.Near, e.Cut = hideCredentials(slices.Concat(moved, run, s.text[e.Offset:end])), end < s.size
+	if len(moved)+len(run) == side {
+		e.Near, e.Cut = e.Near[min(sampleMargin, len(e.Near)):], true
+	}
+	return e
 }
 
 // value checks a value. depth is its level if it is an array or an object.

@@ -141,6 +141,9 @@ type Candidate struct {
 	Header
 	Ref
 	Excluded bool // by its words, which are not kept
+
+	Bundle  [16]byte // the block that has the summary of its bundle; zero: it is in none
+	Bundled int      // how many blocks that are; 0: it is another block
 }
 
 // A Key is the order of blocks in a search: by First, then by id.

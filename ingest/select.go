@@ -1,8 +1,8 @@
 package ingest
 
 import (
+	"bytes"
 	"slices"
-	"strings"
 	"unicode"
 )
 
@@ -131,7 +131,7 @@ func (f field) mark(c *Columns, rows []bool) (known bool) {
 func (p phrase) mark(c *Columns, rows []bool) (known bool) {
 	variable, needle, sure := c.inVariables(p), p.needle(), true
 	known = c.markAt(maskColumn, rows, func(mask []byte) bool {
-		if variable == 0 && !needle.mayBeIn(mask) && !isCut(mask) {
+		if variable == 0 && !needle.mayBeInPlain(mask) && !isCut(mask) {
 			return false
 		}
 		found, may := p.inMask(mask, variable)
@@ -192,7 +192,7 @@ func (p phrase) inMask(mask []byte, variable uint64) (found, maybe bool) {
 }
 
 // isCut reports whether the message goes on behind its mask.
-func isCut(mask []byte) bool { return strings.HasSuffix(string(mask), cutOff) }
+func isCut(mask []byte) bool { return bytes.HasSuffix(mask, []byte(cutOff)) }
 
 // inVariable is may behind a variable, which has one word or more.
 func inVariable(may, variable uint64, words int) (behind uint64) {

@@ -79,7 +79,7 @@ func TestEmptyPages(t *testing.T) {
 	in.addOwner(t, "Fresh", "Ada Owner", "ada@fresh.example", ownerPassword)
 	b := openTab(t, startChromium(t, in.origin), in.origin)
 	b.signIn("ada@fresh.example", ownerPassword)
-	for _, path := range []string{"overview", "logs", "errors", "usage", "settings/projects", "settings/api-keys", "settings/api-keys/new",
+	for _, path := range []string{"overview", "logs", "logs/rejected", "errors", "usage", "settings/projects", "settings/api-keys", "settings/api-keys/new",
 		"settings/service-tokens", "settings/webhooks", "settings/members/invitations", "settings/account", "settings/audit?target=none"} {
 		b.inspect("empty "+path, "/console/"+path)
 	}

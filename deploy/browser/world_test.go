@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +91,7 @@ func (in installation) furnish(t *testing.T, say texts) world {
 			Frames: []string{say.call, "at checkout (/srv/shop/src/checkout.js:88:20)", "at next (/srv/shop/node_modules/express/router.js:280:10)",
 				"at handle (/srv/shop/node_modules/express/layer.js:95:5)", "at dispatch (/srv/shop/node_modules/express/route.js:119:3)"},
 		}})
+	in.reject(t, w.key.Key, project.ID, entry{Timestamp: time.Now().UTC(), Level: say.environment, Message: say.message})
 	w.group = in.awaitGroup(t, w.key.Key, project.ID)
 	w.member = in.create(t, "/members", map[string]string{
 		"organization": organization, "email": say.email, "name": say.member, "role": "viewer", "password": w.password,
@@ -225,6 +228,23 @@ func (in installation) send(t *testing.T, key string, entries ...entry) {
 	if accepted.Processed != len(entries) {
 		t.Fatalf("accepted %+v of %d", accepted, len(entries))
 	}
+}
+
+// reject sends an entry that is not valid, and waits until it is listed.
+func (in installation) reject(t *testing.T, key, project string, invalid entry) {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"logs": []entry{invalid}})
+	testenv.Must(t, err)
+	if accepted, err := in.api.Post(t.Context(), key, client.Batch{Body: body}); err == nil {
+		t.Fatalf("it is valid: %+v", accepted)
+	}
+	testenv.Eventually(t, func() error {
+		list, err := client.Collect(t.Context(), in.api, client.ByKey(key), "/projects/"+project+"/rejected-entries", url.Values{}, 1)
+		if err == nil && len(list) == 0 {
+			err = errors.New("no rejected entry is listed")
+		}
+		return err
+	})
 }
 
 // awaitGroup waits for the first error group of a project, and for its entry to be stored.

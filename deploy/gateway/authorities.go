@@ -33,8 +33,8 @@ func LoadAuthorities(file string, logger *slog.Logger) (*Authorities, error) {
 	return a, nil
 }
 
-// config returns the present TLS settings for modules.
-func (a *Authorities) config() *tls.Config {
+// config returns the present TLS settings for a module of a name.
+func (a *Authorities) config(name string) *tls.Config {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	err := a.refresh()
@@ -42,7 +42,7 @@ func (a *Authorities) config() *tls.Config {
 		a.logger.Error("the authorities have changed and can't be read: those before are used", slog.String("error", err.Error()))
 	}
 	a.failing = err != nil
-	return &tls.Config{RootCAs: a.pool, MinVersion: tls.VersionTLS12}
+	return &tls.Config{ServerName: name, RootCAs: a.pool, MinVersion: tls.VersionTLS12}
 }
 
 func (a *Authorities) refresh() error {
@@ -111,8 +111,8 @@ var books = []string{
 // ofErrors are the parts of a project that grouping keeps.
 var ofErrors = []string{"error-settings", "error-groups", "error-rules", "error-alerts", "error-owners", "source-maps"}
 
-// ofEntries is the part of a project that ingest keeps.
-const ofEntries = "ingest-rules"
+// ofEntries are the parts of a project that ingest keeps.
+var ofEntries = []string{"ingest-rules", "rejected-entries"}
 
 // pages maps the first segment after /console to its owner. All else
 // belongs to tenants: /console itself, signing in and out and the
@@ -151,7 +151,7 @@ func ownerOfNoun(segments []string) (Module, bool) {
 			return Ledger, true
 		case segments[0] == "projects" && slices.Contains(ofErrors, segments[2]):
 			return Grouping, true
-		case segments[0] == "projects" && segments[2] == ofEntries:
+		case segments[0] == "projects" && slices.Contains(ofEntries, segments[2]):
 			return Ingest, true
 		}
 	}

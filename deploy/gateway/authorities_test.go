@@ -45,7 +45,7 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 	var log bytes.Buffer
 	authorities, err := gateway.LoadAuthorities(file, slog.New(slog.NewTextHandler(&log, nil)))
 	testenv.Must(t, err)
-	transport := gateway.NewTransport(authorities)
+	transport := gateway.NewTransport(authorities, "127.0.0.1")
 	transport.DisableKeepAlives = true
 	for i, step := range []struct {
 		file     string
@@ -95,6 +95,7 @@ func TestOwner(t *testing.T) {
 		"/v1/projects":                         gateway.Tenants,
 		"/v1/projects/prj_1":                   gateway.Tenants,
 		"/v1/projects/prj_1/error-groups":      gateway.Grouping,
+		"/v1/projects/prj_1/rejected-entries":  gateway.Ingest,
 		"/v1/projects/prj_1/error-settings":    gateway.Grouping,
 		"/v1/projects/prj_1/error-owners":      gateway.Grouping,
 		"/v1/projects/prj_1/error-rules":       gateway.Grouping,

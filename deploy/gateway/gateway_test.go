@@ -224,7 +224,7 @@ func remotes(t *testing.T, server *httptest.Server, trusted string, metrics prom
 	testenv.Must(t, err)
 	authorities, err := gateway.LoadAuthorities(authorityOf(t, server), slog.New(slog.DiscardHandler))
 	testenv.Must(t, err)
-	remote := gateway.Remote{Target: target, Transport: gateway.NewTransport(authorities), Logger: slog.New(slog.DiscardHandler), Clock: time.Now}
+	remote := gateway.Remote{Target: target, Transport: gateway.NewTransport(authorities, target.Hostname()), Logger: slog.New(slog.DiscardHandler), Clock: time.Now}
 	if trusted != "" {
 		remote.Trusted = []netip.Prefix{netip.MustParsePrefix(trusted)}
 	}

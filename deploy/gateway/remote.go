@@ -158,14 +158,14 @@ const maxReadyAnswer = 64 << 10
 // dialTimeout limits how long an unreachable module delays a request.
 const dialTimeout = 3 * time.Second
 
-// NewTransport returns the transport to remote modules with trusted
-// certificates: kept alive, HTTP/1.1 (one request a connection, so that
-// a slow body never delays another's).
-func NewTransport(authorities *Authorities) *http.Transport {
+// NewTransport returns the transport to the replicas of a module, which have
+// trusted certificates of its name: kept alive, HTTP/1.1 (one request a
+// connection, so that a slow body never delays another's).
+func NewTransport(authorities *Authorities, name string) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second} // the handshake included
 	return &http.Transport{
 		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			encrypted := tls.Dialer{NetDialer: dialer, Config: authorities.config()}
+			encrypted := tls.Dialer{NetDialer: dialer, Config: authorities.config(name)}
 			return encrypted.DialContext(ctx, network, address)
 		},
 		MaxIdleConns:          1024,

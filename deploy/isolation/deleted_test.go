@@ -55,6 +55,8 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	}
 	w.isParked(t, "ingest", 2)
 	w.isParked(t, "grouping", 2)
+	w.isRejected(t, gone.things["project"], gone.key)
+	w.isRejected(t, project, key.get("key"))
 	gone.bill(t, gone.things["organization"], gone.things["project"])
 	gone.isMailed(t, office)
 	test := gone.testOrganization(t)
@@ -125,6 +127,19 @@ func (of *tenant) isRead(t *testing.T) {
 	})
 }
 
+// isRejected sends an entry that is not valid, and waits until it is listed.
+func (w *world) isRejected(t *testing.T, project, key string) {
+	t.Helper()
+	w.send(t, request{method: "POST", path: "/v1/logs", body: `{"logs":[{"message":"` + mark + `"}]}`, header: asKey(key)})
+	testenv.Eventually(t, func() error {
+		got := w.send(t, request{method: "GET", path: "/v1/projects/" + project + "/rejected-entries", header: asKey(key)})
+		if !strings.Contains(got.text, mark) {
+			return fmt.Errorf("what was rejected of %s: %d %s", project, got.status, got.brief())
+		}
+		return nil
+	})
+}
+
 // Variants of records. One with fewer entries than its header states is parked.
 func readable(*contract.LogsAccepted)          {}
 func unreadable(record *contract.LogsAccepted) { record.Entries = 2 }
@@ -189,7 +204,7 @@ func (w *world) rebuild(t *testing.T) {
 func hasRemoved(t *testing.T, removed map[string]map[string]int64) {
 	t.Helper()
 	groups := removed["grouping"]["error_groups"]
-	if removed["ingest"]["blocks"] == 0 || groups != 1 && groups != 2 || removed["tenants"]["events"] == 0 {
+	if removed["ingest"]["blocks"] == 0 || removed["ingest"]["rejected_samples"] == 0 || groups != 1 && groups != 2 || removed["tenants"]["events"] == 0 {
 		t.Errorf("removed %v", removed)
 	}
 }

@@ -95,6 +95,8 @@ var policies = []policy{
 	{route: "POST /v1/searches/{search}/alert/mute", who: readers, path: "/v1/searches/{new-search}/alert/mute", body: `{"until":null}`},
 	{route: "POST /v1/searches/{search}/alert/test", who: readers, path: "/v1/searches/{new-search}/alert/test", want: 202},
 	{route: "GET /v1/searches/{search}/alert/evaluations", who: readers},
+	{route: "GET /v1/projects/{project}/rejected-entries", who: readers},
+	{route: "GET /v1/projects/{project}/rejected-entries", who: wideReaders, path: "/v1/projects/{second}/rejected-entries"},
 
 	// Errors.
 	{route: "GET /v1/projects/{project}/error-groups", who: readers},
@@ -272,6 +274,8 @@ var policies = []policy{
 	{route: "GET /console/logs/tail", who: members(tenants.LogsRead), path: "/console/logs/tail?project={project}"},
 	{route: "GET /console/logs/csv", who: members(tenants.LogsRead)},
 	{route: "GET /console/logs/ndjson", who: members(tenants.LogsRead), path: "/console/logs/ndjson?project={project}"},
+	{route: "GET /console/logs/rejected", who: members(tenants.LogsRead)},
+	{route: "GET /console/logs/rejected", who: members(tenants.LogsRead), path: "/console/logs/rejected?project={project}"},
 	{route: "GET /console/logs/searches", who: members(tenants.LogsRead)},
 	{route: "GET /console/logs/searches/new", who: members(tenants.LogsRead), path: "/console/logs/searches/new?q=x&last=1h"},
 	{route: "POST /console/logs/searches/new", who: members(tenants.LogsRead), body: "name={new-email}&last=1h", want: 303},

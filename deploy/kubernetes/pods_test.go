@@ -127,7 +127,7 @@ func port(w workload, named intstr.IntOrString) int32 {
 }
 
 // No pod is killed while requests may be in flight, or gets new ones:
-// during the pause before the end proxies remove it.
+// while it leaves, proxies remove it.
 func TestDrain(t *testing.T) {
 	const margin = 5 * time.Second
 	forVariants(t, func(t *testing.T, weir objects) {
@@ -137,9 +137,10 @@ func TestDrain(t *testing.T) {
 			}
 			drain, err := time.ParseDuration(w.variable("WEIR_DRAIN"))
 			must(t, err)
-			pause := time.Duration(w.container().Lifecycle.PreStop.Sleep.Seconds) * time.Second
-			if grace := time.Duration(*w.Spec.TerminationGracePeriodSeconds) * time.Second; pause == 0 || grace < pause+drain+margin {
-				t.Errorf("%s is killed after %v, and drains for %v after %v", w.name, grace, drain, pause)
+			leave, err := time.ParseDuration(w.variable("WEIR_LEAVE"))
+			must(t, err)
+			if grace := time.Duration(*w.Spec.TerminationGracePeriodSeconds) * time.Second; leave == 0 || grace < leave+drain+margin {
+				t.Errorf("%s is killed after %v, and drains for %v after %v", w.name, grace, drain, leave)
 			}
 		}
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/rejected"
 	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
@@ -127,14 +128,16 @@ func (a *App) buildAPI() {
 	guard := a.guard()
 	watched := a.newTails(guard, found)
 	kept := a.newSaved(found)
+	refused := &rejected.Service{Pool: a.base.Pool, Searches: found, Clock: a.base.Clock}
 	ruled := &rules.Service{
 		Pool: a.base.Pool, Searches: found, Turns: rules.NewTurns(a.config.Search.concurrency(), a.base.Metrics),
 		Save: bus.SaveRules, Saved: a.store.relay.Wake, Clock: a.base.Clock,
 	}
 	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock}, watched, &http.Saved{Service: kept},
-		&http.Rules{Service: ruled, Guard: guard})
+		&http.Rejected{Service: refused}, &http.Rules{Service: ruled, Guard: guard})
 	console.Mount(router, console.Config{
-		Service: found, Saved: kept, Rules: ruled, Tails: watched, Directory: a.followed.directory, Guard: guard, Clock: a.base.Clock,
+		Service: found, Saved: kept, Rejected: refused, Rules: ruled, Tails: watched, Directory: a.followed.directory, Guard: guard,
+		Clock: a.base.Clock,
 	})
 	a.handler = router
 }
@@ -203,6 +206,7 @@ func (a *App) newIntake() *http.Intake {
 		Strict:          a.config.Strict,
 		Ready:           a.Ready,
 		Metrics:         http.NewMetrics(a.base.Metrics),
+		Rejected:        a.store.rejected,
 	}
 }
 
@@ -250,6 +254,7 @@ func (a *App) Behind() []httpapi.Backlog {
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.uses.finish()
+	defer a.store.rejected.Finish()
 	return lifecycle.Run(ctx, slices.Concat(a.followed.loops(), a.uses.loops(), a.spending.loops(), []func(context.Context) error{
 		func(ctx context.Context) error { return a.store.run(ctx, a.spending.sum) },
 		a.runTails, a.clockWatch.run, a.watchLog, a.base.Logs.Watch, a.base.Endpoint.Run, a.base.Telemetry.Run,

@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/history"
 	"github.com/weirlog/weir/ingest/internal/objects"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/rejected"
 	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	sharedbus "github.com/weirlog/weir/shared/bus"
@@ -45,6 +46,7 @@ type logStore struct {
 
 	lacks     func() bool // the topic of rules has lost some
 	evaluator *saved.Evaluator
+	rejected  *rejected.Recorder
 	pruner    *prune.Pruner
 	eraser    *erasure.Eraser
 }
@@ -57,6 +59,7 @@ func (s *logStore) build() (err error) {
 	if err != nil {
 		return err
 	}
+	s.rejected = rejected.NewRecorder(rejected.Config{Pool: s.base.Pool, Clock: s.base.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger})
 	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(erasable)
 	topic := &bus.RulesTopic{Pool: s.base.Pool, Publisher: s.base.Publisher, Clock: s.base.Clock, Logger: s.base.Logger}
 	s.relay = s.base.NewRelay(relay.Config{
@@ -132,7 +135,7 @@ func (s *logStore) run(ctx context.Context, sum func(context.Context) error) err
 		s.base.Logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		lifecycle.Pause(ctx, retryDelay)
 	}
-	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, s.move, s.runArchiver, s.relay.Run, s.evaluator.Run, sum)
+	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, s.move, s.runArchiver, s.relay.Run, s.evaluator.Run, s.rejected.Run, sum)
 }
 
 // runArchiver moves texts of past days to the archive, where there is one.
@@ -196,6 +199,6 @@ func (s *logStore) newPruner() *prune.Pruner {
 }
 
 func (s *logStore) tables(clock func() time.Time) []prune.Table {
-	return slices.Concat(postgres.Tables(s.archive, clock), inbox.Tables(clock), s.config.Retention.Tables(clock),
+	return slices.Concat(postgres.Tables(s.archive, clock), postgres.RejectedTables(clock), inbox.Tables(clock), s.config.Retention.Tables(clock),
 		[]prune.Table{s.config.Deletions.Table(clock), outbox.Table(bus.RelayName)})
 }

@@ -172,6 +172,9 @@ func attend(next http.Handler) http.Handler {
 		}
 		r.TLS = over.tlsState() // net/http sees no TLS, as it is ended before
 		over.begin()
+		if r.ProtoMajor == 1 && stopping(r) {
+			w.Header().Set("Connection", "close") // so that no client has to learn it by a failure
+		}
 		seen := &seenAnswer{ResponseWriter: w}
 		defer func() { over.end(r, seen.status) }() // also of an answer that is cut off
 		next.ServeHTTP(seen, r)

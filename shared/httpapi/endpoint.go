@@ -26,7 +26,8 @@ type ServerConfig struct {
 	TLSKeyFile     string   `help:"PEM file with the certificate's key." env:"WEIR_TLS_KEY_FILE"`
 	TrustedProxies []string `help:"Addresses or prefixes of proxies that end TLS and whose X-Forwarded headers count." env:"WEIR_TRUSTED_PROXIES"`
 
-	Drain time.Duration `help:"How long open requests may continue after a stop. Whatever kills the process has to wait a little longer." env:"WEIR_DRAIN" default:"45s"`
+	Leave time.Duration `help:"How long to serve further requests after a stop, while /readyz says no: as long as gateways and load balancers take to notice." env:"WEIR_LEAVE" default:"0s"`
+	Drain time.Duration `help:"How long open requests may continue after that. Whatever kills the process has to wait a little longer." env:"WEIR_DRAIN" default:"45s"`
 
 	Connections ConnectionConfig `embed:""`
 }
@@ -56,8 +57,8 @@ func (c ServerConfig) Validate() error {
 	if c.Listen != "" && (c.TLSCertFile == "" || c.TLSKeyFile == "") {
 		errs = append(errs, fmt.Errorf("cannot listen on %q without a certificate: set WEIR_TLS_CERT_FILE and WEIR_TLS_KEY_FILE", c.Listen))
 	}
-	if c.Drain < 0 {
-		errs = append(errs, fmt.Errorf("WEIR_DRAIN is %s: it can't be negative", c.Drain))
+	if c.Leave < 0 || c.Drain < 0 {
+		errs = append(errs, fmt.Errorf("WEIR_LEAVE is %s and WEIR_DRAIN %s: neither can be negative", c.Leave, c.Drain))
 	}
 	_, err := ParseProxies(c.TrustedProxies)
 	return errors.Join(append(errs, err, c.Connections.Validate())...)
@@ -88,7 +89,7 @@ func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func
 		return nil, err
 	}
 	server := &Server{
-		Handler: handler, TLS: tlsConfig, TrustedProxies: proxies, Logger: logger, Clock: clock, Drain: c.Drain,
+		Handler: handler, TLS: tlsConfig, TrustedProxies: proxies, Logger: logger, Clock: clock, Leave: c.Leave, Drain: c.Drain,
 		Limits: c.Connections.Limits(), Metrics: metrics,
 	}
 	return &Endpoint{server: server, listener: listener}, nil

@@ -34,6 +34,9 @@ func Health(router chi.Router, ready Readiness) {
 		WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	router.Get("/readyz", Handle(func(w http.ResponseWriter, r *http.Request) error {
+		if stopping(r) {
+			return Unavailable("This process is stopping", time.Second)
+		}
 		behind, err := ready(r.Context())
 		if err != nil {
 			Logger(r.Context()).Info("not ready", slog.String("error", Redact(err.Error())))

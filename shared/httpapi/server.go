@@ -51,7 +51,8 @@ type Server struct {
 	// connection. It must not wait. May be nil.
 	OnPlaintext func(PlaintextRequest)
 
-	Drain time.Duration // how long requests may run on after Serve's context has ended; 0: DefaultDrain
+	Leave time.Duration // how long further requests are served after Serve's context has ended
+	Drain time.Duration // how long requests may run on after that; 0: DefaultDrain
 
 	Limits  connections.Limits    // of connections; 0 means the default
 	Metrics prometheus.Registerer // may be nil
@@ -90,8 +91,9 @@ func ParseProxies(texts []string) ([]netip.Prefix, error) {
 	return proxies, nil
 }
 
-// Serve serves on listener until ctx ends, then lets running requests
-// finish within Drain.
+// Serve serves on listener until ctx ends. For the time of Leave it then
+// goes on, though not ready, so that load balancers notice, and lets running
+// requests finish within Drain.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if err := s.limit(); err != nil {
 		return errors.Join(err, listener.Close())
@@ -112,6 +114,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	case err := <-failed:
 		return errors.Join(err, server1.Close(), server2.Close())
 	case <-ctx.Done():
+		time.Sleep(s.Leave)
 		return shutdown(cmp.Or(s.Drain, DefaultDrain), server1, server2)
 	}
 }
@@ -135,6 +138,15 @@ type stopKey struct{}
 func Stopping(ctx context.Context) <-chan struct{} {
 	stopping, _ := ctx.Value(stopKey{}).(<-chan struct{})
 	return stopping
+}
+
+func stopping(r *http.Request) bool {
+	select {
+	case <-Stopping(r.Context()):
+		return true
+	default:
+		return false
+	}
 }
 
 func (s *Server) server(ctx context.Context, handler http.Handler) *http.Server {

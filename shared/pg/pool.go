@@ -176,10 +176,22 @@ func AsOrganization(ctx context.Context, tx pgx.Tx, organization Organization) e
 	return setOrganization(ctx, tx, string(organization))
 }
 
+// QueueAsOrganization is AsOrganization in a batch, whose next queries see
+// its rows.
+func QueueAsOrganization(batch *pgx.Batch, organization Organization) error {
+	if err := organization.Check(); err != nil {
+		return err
+	}
+	batch.Queue(selectOrganization, string(organization))
+	return nil
+}
+
+var escapeLiteral = strings.NewReplacer(`\`, `\\`, `'`, `''`)
+
 // beginAs begins a transaction that acts as an organization, in one exchange.
 // begin is BEGIN with its options.
 func beginAs(begin, organization string) pgx.TxOptions {
-	literal := "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(organization) + "'"
+	literal := "E'" + escapeLiteral.Replace(organization) + "'"
 	return pgx.TxOptions{BeginQuery: begin + `; SELECT set_config('weir.organization', ` + literal + `, true)`}
 }
 

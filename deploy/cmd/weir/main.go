@@ -38,6 +38,7 @@ type commands struct {
 	Logs     logsCommand     `cmd:"" help:"Search logs in a terminal."`
 	Tail     tailCommand     `cmd:"" help:"Print logs as they are accepted."`
 	Searches searchesCommand `cmd:"" help:"List the saved searches that everybody sees."`
+	Rejected rejectedCommand `cmd:"" help:"List what was rejected of a project in the last 24 hours, and why."`
 	Errors   errorsCommand   `cmd:"" help:"List the groups of errors, or show one."`
 	Usage    usageCommand    `cmd:"" help:"Show what was used of the quota."`
 	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Let an assistant read logs, errors and usage, by the Model Context Protocol over standard input and output."`

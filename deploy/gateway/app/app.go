@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -62,6 +63,7 @@ type App struct {
 	config    Config
 	gateway   *gateway.Gateway
 	plaintext *gateway.PlaintextReporter
+	replicas  []func(context.Context) error // of each module: see gateway.Replicas
 	logger    *slog.Logger
 	metrics   *telemetry.Service
 	tracer    *tracing.Tracer
@@ -84,10 +86,7 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if a.tracer, err = config.Tracing.Open("gateway", a.metrics.Registerer, logger); err != nil {
 		return nil, err
 	}
-	err = a.route(gateway.Remote{
-		Transport: gateway.NewTransport(authorities), Trusted: proxies, Logger: logger, Clock: time.Now, Tracer: a.tracer,
-	})
-	if err != nil {
+	if err = a.route(gateway.Remote{Trusted: proxies, Logger: logger, Clock: time.Now, Tracer: a.tracer}, authorities); err != nil {
 		a.tracer.Close()
 		return nil, err
 	}
@@ -95,12 +94,16 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 }
 
 // route adds every module as remote, at its own address.
-func (a *App) route(remote gateway.Remote) (err error) {
+func (a *App) route(remote gateway.Remote, authorities *gateway.Authorities) (err error) {
 	backends, unreached := map[gateway.Module]gateway.Backend{}, gateway.NewUnreached(a.metrics.Registerer)
+	count := gateway.NewReplicaCount(a.metrics.Registerer)
 	for module, text := range a.config.urls() {
 		if remote.Target, err = parseTarget(text); err != nil {
 			return err
 		}
+		transport := gateway.NewTransport(authorities, remote.Target.Hostname())
+		replicas := gateway.NewReplicas(remote.Target, transport, net.DefaultResolver.LookupHost, count, a.logger)
+		a.replicas, remote.Transport = append(a.replicas, replicas.Run), replicas
 		remote.Unreached = unreached.WithLabelValues(string(module))
 		backends[module] = remote.Backend()
 		if module == gateway.Ingest {
@@ -119,5 +122,5 @@ func (a *App) Run(ctx context.Context) error {
 		return err
 	}
 	endpoint.OnPlaintext(a.plaintext.See)
-	return lifecycle.Run(ctx, endpoint.Run, a.plaintext.Run, a.metrics.Run)
+	return lifecycle.Run(ctx, append(a.replicas, endpoint.Run, a.plaintext.Run, a.metrics.Run)...)
 }

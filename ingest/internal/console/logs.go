@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/ingest/internal/rejected"
 	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
@@ -39,6 +40,7 @@ const (
 type Config struct {
 	Service   *searches.Service
 	Saved     *saved.Service
+	Rejected  *rejected.Service
 	Rules     *rules.Service
 	Tails     *ingesthttp.Tails
 	Directory *identity.Directory
@@ -61,6 +63,7 @@ func Mount(router chi.Router, config Config) {
 		r.Get("/console/logs/tail", httpapi.Handle(c.tail))
 		r.Get("/console/logs/ndjson", c.pages.Handle(c.download("logs.ndjson", httpapi.TypeLines)))
 		r.Get("/console/logs/csv", c.pages.Handle(c.download("logs.csv", httpapi.TypeCSV)))
+		r.Get(rejectedPath, c.pages.Handle(c.showRejected))
 		c.mountSaved(r)
 		r.Get(rulesPath, c.pages.Handle(c.showRules))
 		r.Post(rulesPath, c.pages.Handle(c.changeRules))
@@ -73,6 +76,7 @@ type logsPage struct {
 	Searched bool        // false: the search was not understood
 	Oldest   bool        // the oldest first
 	Future   string      // the address of the same with entries of the future; empty: they are not hidden
+	Rejected string      // the address of what was rejected
 	Newest   string      // where nothing was found, the address of the newest entry's time
 	Summary  summary
 	Views    []ui.Link
@@ -183,6 +187,7 @@ func (v *view) find(asked *http.Request) error {
 	v.page.Oldest, v.page.Live = v.search.OldestFirst, liveOf(v.r)
 	v.hideFuture()
 	v.page.Searched, v.page.Views = true, v.views()
+	v.page.Rejected = rejectedOf(v.search.Project)
 	look := v.findEntries
 	if v.page.Views[1].Current {
 		look = v.lookForPatterns

@@ -19,12 +19,14 @@ const (
 
 // overviewPart is what the overview of a project shows of its entries.
 type overviewPart struct {
-	Href    string // of the entries
-	Any     string // of those of any time
-	Entries int64
-	Partial bool // at least so many
-	Levels  []levelCount
-	Chart   *ui.Histogram // nil: there is none
+	Href string // of the entries
+	Any  string // of those of any time
+
+	Rejected string // the address of what was rejected
+	Entries  int64
+	Partial  bool // at least so many
+	Levels   []levelCount
+	Chart    *ui.Histogram // nil: there is none
 }
 
 // levelCount is how many entries have a level.
@@ -46,7 +48,10 @@ func (c *console) showOverview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return ingesthttp.NotFound(err, count.Search)
 	}
-	part := overviewPart{Href: logs.URL.String(), Any: ui.With(logs, "last", ui.AnyTime), Entries: counted.Levels.Sum(), Partial: counted.From != nil}
+	part := overviewPart{
+		Href: logs.URL.String(), Any: ui.With(logs, "last", ui.AnyTime), Rejected: rejectedOf(project),
+		Entries: counted.Levels.Sum(), Partial: counted.From != nil,
+	}
 	byName := counted.Levels.ByName()
 	for _, level := range []string{"fatal", "error", "warn", "info", "debug"} {
 		if n := byName[level]; n > 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/bus"
 	"github.com/weirlog/weir/ingest/internal/console"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/rejected"
 	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
@@ -59,10 +60,12 @@ func newDesk(t *testing.T) *desk {
 			return fmt.Sprint(ids)
 		},
 	}
+	issued, _ := json.Marshal(contract.APIKeyIssued{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Name: "Cart", Environment: "prod"})
+	testenv.Must(t, directory.Apply(contract.TypeAPIKeyIssued, issued))
 	found := &searches.Service{Searches: &shelf{}, Directory: directory}
 	ruled := &rules.Service{Pool: service.Pool, Searches: found, Turns: rules.NewTurns(1, nil), Save: bus.SaveRules, Saved: func() {}, Clock: clock}
 	console.Mount(mux, console.Config{
-		Service: found, Saved: service, Rules: ruled, Directory: directory,
+		Service: found, Saved: service, Rules: ruled, Directory: directory, Rejected: &rejected.Service{Pool: service.Pool, Searches: found, Clock: clock},
 		Guard: identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now}), Clock: clock,
 	})
 	return &desk{t, routetest.Handler(mux), service}

@@ -80,11 +80,12 @@ func summary(batch *ingest.Batch) string {
 }
 
 // invalidBody is the answer to a body without any acceptable entry.
-func invalidBody(err error) error {
+func (q *request) invalidBody(err error) error {
 	var invalid *ingest.BodyError
 	if !errors.As(err, &invalid) {
 		return err
 	}
+	q.unread = ingest.Sample{Text: invalid.Near, Cut: invalid.Cut}
 	problem := httpapi.NewProblem(http.StatusBadRequest, string(invalid.Code), invalid.Detail)
 	fault := httpapi.Fault{Pointer: invalid.Pointer, Code: string(invalid.Code), Detail: invalid.Detail, Fix: invalid.Fix}
 	if index, err := strconv.Atoi(strings.TrimPrefix(invalid.Pointer, "/logs/")); err == nil {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"runtime"
-	"time"
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
@@ -75,9 +74,6 @@ func (b *Body) Holds(batch *ingest.Batch) {
 		b.bodies.throttle.Received(b.holder, int64(batch.Entries)*perEntry+int64(batch.Errors())*perError)
 	}
 }
-
-// Worked charges the holder for time that its body takes a processor besides.
-func (b *Body) Worked(took time.Duration) { b.bodies.throttle.Worked(b.holder, took) }
 
 // A Format is how a body is to be read.
 type Format struct {

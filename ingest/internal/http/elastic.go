@@ -107,14 +107,22 @@ type bulkBody struct {
 	Items  []map[string]bulkResult `json:"items"`
 }
 
-func (e *elasticProtocol) leftOut() (documents int64) {
+func (e *elasticProtocol) leftOut() ingest.Rejection {
+	documents := ingest.Rejection{Code: codeInvalidDocument}
 	for i := range e.items {
-		if e.items[i].Fault != "" {
-			documents++
+		item := &e.items[i]
+		if item.Fault == "" {
+			continue
+		}
+		if documents.Entries++; item.Sent != nil {
+			documents.Samples = append(documents.Samples, ingest.Sample{Detail: item.Fault, Text: item.Sent, Cut: item.Cut})
 		}
 	}
 	return documents
 }
+
+// codeInvalidDocument is of a document that is no entry.
+const codeInvalidDocument = "invalid_document"
 
 func (e *elasticProtocol) answer(w http.ResponseWriter, batch *ingest.Batch) {
 	faults := map[int]bulkFault{}
@@ -134,7 +142,7 @@ func (e *elasticProtocol) write(w http.ResponseWriter, faults map[int]bulkFault)
 		result := bulkResult{Index: item.Index, ID: item.ID, Status: http.StatusCreated}
 		fault, rejected := faults[item.Record]
 		if item.Fault != "" {
-			fault, rejected = bulkFault{Type: "invalid_document", Reason: item.Fault}, true
+			fault, rejected = bulkFault{Type: codeInvalidDocument, Reason: item.Fault}, true
 		}
 		if rejected {
 			result.Status, result.Error, body.Errors = http.StatusBadRequest, &fault, true

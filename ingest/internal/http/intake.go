@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/intake"
+	"github.com/weirlog/weir/ingest/internal/rejected"
 	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -34,6 +35,7 @@ type Intake struct {
 	Strict          bool         // the default without a preference
 	Ready           func() error // nil once requests can be judged
 	Metrics         *Metrics
+	Rejected        *rejected.Recorder
 
 	parsers, normalizers, recordParsers, translators sync.Pool
 }
@@ -49,7 +51,7 @@ type request struct {
 	digest    admission.Digest // of the body, if there is an idempotency key
 	changes   *ingest.Changes  // of a lenient request
 	wasted    int64            // bytes received with nothing accepted
-	body      *Body
+	unread    ingest.Sample    // of a body that can't be read
 
 	translated *translated // nil: entries of ours
 	outcomeFacts
@@ -69,6 +71,7 @@ func (in *Intake) take(q *request) error {
 	r, err := q.r, q.serve()
 	q.in.Service.CountUse(q.caller, err, httpapi.ClientAddress(r, q.in.Proxies), r.UserAgent())
 	q.countOutcome(err)
+	q.noteRefusal(err)
 	if q.wasted > 0 && !errors.Is(err, errNoFault) && !isServersFault(err) {
 		q.in.Service.ChargeWaste(q.caller, q.network(), q.wasted)
 		q.in.Metrics.waste(q.wasted)
@@ -253,7 +256,6 @@ func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 		format.translate = q.normalize
 	}
 	body, err := bodies.Read(q.w, q.r, format, holder)
-	q.body = body
 	q.wasted, q.received = body.Waste(), body.Received // wasted until something is accepted
 	if format.digested {
 		q.digest = body.Digest()
@@ -266,7 +268,7 @@ func (q *request) normalize(body []byte, to io.Writer) error {
 	defer q.in.normalizers.Put(normalizer)
 	changes, err := normalizer.Normalize(body, q.caller.FromPage(), to)
 	q.changes = &changes
-	return invalidBody(err)
+	return q.invalidBody(err)
 }
 
 func (q *request) parser() *ingest.Parser {
@@ -285,9 +287,10 @@ func borrow[T any](pool *sync.Pool, create func() *T) *T {
 // once all are acknowledged.
 func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	if invalid != nil {
-		return invalidBody(invalid)
+		return q.invalidBody(invalid)
 	}
 	q.in.Metrics.judged(batch)
+	q.in.Rejected.Note(q.caller.Principal, batch.Rejections...)
 	q.entries, q.charged = int64(batch.Entries), batch.Bytes
 	if q.options.preferred != "" {
 		q.w.Header().Set("Preference-Applied", q.options.preferred)
@@ -302,7 +305,7 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	}
 	receipt, err := q.in.Service.Accept(q.r.Context(), sent)
 	if sent.Ruled > 0 {
-		q.body.Worked(sent.Ruled)
+		q.in.Bodies.throttle.Worked(q.caller.Organization, sent.Ruled)
 	}
 	if err != nil {
 		return q.notAccepted(err)
@@ -328,7 +331,7 @@ func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 	}
 	q.w.Header().Set("Weir-Batch-Id", receipt.Batch)
 	if q.translated != nil {
-		q.rejected += q.translated.leftOut()
+		q.rejected += q.translated.leftOut().Entries
 		q.translated.answer(q.w, batch)
 		return
 	}

@@ -55,7 +55,7 @@ func (*lokiProtocol) invalid(err error) error {
 		"The body can't be read as a push request of Loki: "+strings.TrimSuffix(err.Error(), ".")+". Send protobuf compressed by Snappy, or JSON.")
 }
 
-func (*lokiProtocol) leftOut() int64 { return 0 }
+func (*lokiProtocol) leftOut() ingest.Rejection { return ingest.Rejection{} }
 
 // answer says nothing of rejected records: to Loki's clients, an answer but
 // 204 means that nothing was stored.

@@ -92,7 +92,7 @@ func (*otlpProtocol) invalid(err error) error {
 	return httpapi.NewProblem(http.StatusBadRequest, "invalid_otlp", err.Error()+" Send an ExportLogsServiceRequest of OTLP 1.x.")
 }
 
-func (*otlpProtocol) leftOut() int64 { return 0 }
+func (*otlpProtocol) leftOut() ingest.Rejection { return ingest.Rejection{} }
 
 // answer says how many records were rejected, and why the first was.
 func (o *otlpProtocol) answer(w http.ResponseWriter, batch *ingest.Batch) {

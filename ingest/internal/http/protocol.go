@@ -1,6 +1,7 @@
 package http
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -27,8 +28,8 @@ type protocol interface {
 	readHeaders(header http.Header) (requestOptions, error)
 	workingMemory(body []byte) int64 // of toOTLP, beside what it returns
 	toOTLP(body []byte) ([]byte, error)
-	invalid(err error) error // the answer to a body that can't be read
-	leftOut() int64          // entries that became no record
+	invalid(err error) error   // the answer to a body that can't be read
+	leftOut() ingest.Rejection // of entries that became no record
 	// answer tells which records were rejected. A batch that is nil had none.
 	answer(w http.ResponseWriter, batch *ingest.Batch)
 }
@@ -42,23 +43,36 @@ type translated struct {
 // translate makes entries of log records. A request whose records all
 // have an id is accepted once, as if it had an idempotency key.
 func (q *request) translate(body []byte, to io.Writer) (err error) {
+	sent := body
 	if body, err = q.translated.toOTLP(body); err != nil {
-		return q.translated.invalid(err)
+		return q.invalidTranslation(sent, err)
 	}
 	translator := borrow(&q.in.translators, func() *otlp.Translator { return new(otlp.Translator) })
 	defer q.in.translators.Put(translator)
 	q.translated.translation, err = translator.Translate(body, q.caller.FromPage(), q.in.Service.Clock(), to)
 	if invalid, is := errors.AsType[*otlp.Invalid](err); is {
-		return q.translated.invalid(invalid)
+		return q.invalidTranslation(sent, invalid)
 	}
 	return err
 }
 
+// invalidTranslation keeps the beginning of a body, if it is text.
+func (q *request) invalidTranslation(body []byte, err error) error {
+	if beginning, cut := ingest.BeginningOf(body); strings.HasPrefix(http.DetectContentType(beginning), "text/") {
+		q.unread = ingest.Sample{Text: bytes.Clone(beginning), Cut: cut}
+	}
+	return q.translated.invalid(err)
+}
+
 // acceptTranslated accepts the entries that log records became.
 func (q *request) acceptTranslated(body *Body) error {
+	lost := q.translated.leftOut()
+	if lost.Entries > 0 {
+		q.in.Rejected.Note(q.caller.Principal, lost)
+	}
 	if q.translated.translation.Records == 0 {
-		if lost := q.translated.leftOut(); lost > 0 {
-			q.entries = lost
+		if lost.Entries > 0 {
+			q.entries = lost.Entries
 			return httpapi.NewProblem(http.StatusBadRequest, string(ingest.CodeInvalidEntries), "None of the entries can be read. Nothing was stored.")
 		}
 		q.translated.answer(q.w, nil)

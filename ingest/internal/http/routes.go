@@ -34,7 +34,7 @@ var postLoki []byte
 var postBulk []byte
 
 // Mount adds the routes of ingest.
-func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails, saved *Saved, rules *Rules) {
+func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails, saved *Saved, rejected *Rejected, rules *Rules) {
 	httpapi.Describe(router, module.Name, OpenAPI())
 	for _, operation := range sending(intake) {
 		operation.Mount(router)
@@ -42,7 +42,7 @@ func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs,
 		router.Method(http.MethodOptions, path, httpapi.Handle(intake.preflight))
 	}
 	reading := router.With(guard.RequireAPIKey())
-	for _, operation := range slices.Concat(searching(logs), []openapi.Operation{tailing(tails)}, saving(saved), ruling(rules)) {
+	for _, operation := range slices.Concat(searching(logs), []openapi.Operation{tailing(tails), rejecting(rejected)}, saving(saved), ruling(rules)) {
 		operation.Mount(reading)
 	}
 }
@@ -75,7 +75,8 @@ type problemBody struct {
 
 // OpenAPI describes the routes.
 func OpenAPI() []byte {
-	return module.Document(slices.Concat(searching(new(Logs)), sending(new(Intake)), []openapi.Operation{tailing(new(Tails))}, saving(new(Saved)), ruling(new(Rules))))
+	return module.Document(slices.Concat(searching(new(Logs)), sending(new(Intake)), []openapi.Operation{tailing(new(Tails)), rejecting(new(Rejected))},
+		saving(new(Saved)), ruling(new(Rules))))
 }
 
 // sending checks API keys by itself.

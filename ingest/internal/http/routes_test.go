@@ -39,7 +39,7 @@ func newRoutes(t *testing.T) http.Handler {
 	hub := tails.New(tails.Config{Directory: directory, Viewers: 1, Work: time.Second, Clock: in.Service.Clock})
 	testenv.Run(t, func(ctx context.Context) error { return hub.Run(ctx, readNothing, nil) })
 	Mount(router, guard, in, &Logs{Service: found, Clock: in.Service.Clock},
-		&Tails{Hub: hub, Service: found, Guard: guard, Clock: in.Service.Clock, Longest: 20 * time.Millisecond}, new(Saved), new(Rules))
+		&Tails{Hub: hub, Service: found, Guard: guard, Clock: in.Service.Clock, Longest: 20 * time.Millisecond}, new(Saved), new(Rejected), new(Rules))
 	return routetest.Handler(router)
 }
 

@@ -25,9 +25,10 @@ type Block struct {
 	Organization string
 	Project      string
 
-	at     time.Time      // by which it lies in a partition, once it does
-	bundle *string        // the ID of the head of its bundle; nil: it is in none
-	of     *ingest.Bundle // of a head
+	at      time.Time      // by which it lies in a partition, once it does
+	bundle  *string        // the ID of the head of its bundle; nil: it is in none
+	of      *ingest.Bundle // of a head
+	bundled int            // how many blocks that are
 }
 
 // receivedAt is the receipt of the block's latest entry, and so the
@@ -53,7 +54,8 @@ func (b *Block) latest() time.Time {
 }
 
 var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
-	"levels", "entries", "text_bytes", "words", "words_lack", "directory", "columns", "texts", "retention", "environments", "bundle", "bundle_words"}
+	"levels", "entries", "text_bytes", "words", "words_lack", "directory", "columns", "texts", "retention", "environments",
+	"bundle", "bundle_words", "bundled", "summary"}
 
 // Keep copies the blocks into the partitions of their days,
 // which it creates where they are missing.
@@ -110,16 +112,17 @@ func (s *Store) rows(blocks []*Block) [][]any {
 func (s *Store) row(b *Block) []any {
 	directory := s.codec.Pack(b.AppendDirectory(make([]byte, 0, 32*len(b.List))))
 	texts := s.codec.Pack(b.AppendTexts(make([]byte, 0, b.Bytes)))
+	words, bundled, summary := s.bundleRow(b)
 	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
 		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words.Filter), b.Words.Lacks, //nolint:gosec // bounded by the size of a record
 		directory, s.packColumns(b), texts, int16(b.Retention), int64(b.Environments), //nolint:gosec // bounded by the contract; 64 bits either way
-		b.bundle, b.bundleWords()}
+		b.bundle, words, bundled, summary}
 }
 
 // A packed block is what its row has of its entries, compressed; of each
 // part nil where it was not read.
 type packed struct {
-	directory, columns, texts []byte
+	directory, columns, texts, summary []byte
 
 	object *string // with the texts; nil: they are in the row
 	at     *int64
@@ -172,9 +175,10 @@ func (p packed) entries(codec *compression.Codec, into *unpacked) (entries []ing
 }
 
 // The least and the most headers of blocks that are read together: twice
-// as many each time, as most searches end soon. A whole filter may take most of a megabyte.
+// as many each time, as most searches end soon; a count does not. A whole filter may take most of a megabyte.
 const (
 	minHeaders      = 64
+	countHeaders    = 256
 	maxHeaders      = 1024
 	maxWholeHeaders = 256
 )
@@ -186,6 +190,9 @@ const narrow = 3600
 // planning allows the planner only indexes, whatever its statistics,
 // and plans each query for its values: a generic plan locks all partitions.
 const planning = `SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_custom_plan`
+
+// selectPlanning is planning as one query of a batch.
+const selectPlanning = `SELECT set_config(name, 'off', true) FROM unnest('{enable_sort, enable_bitmapscan, enable_seqscan}'::text[]) AS name`
 
 // headers are those of an organization's blocks in one
 // partition, in the order of a search. They are queried when the
@@ -276,8 +283,12 @@ func scanHeader(row pgx.CollectableRow, d day, hashes []uint64) (c ingest.Candid
 	var environments int64
 	var words pgtype.DriverBytes
 	var lacks bool
+	var bundle *[16]byte
 	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Entries, &environments, &c.Bytes,
-		&lacks, &words)
+		&lacks, &bundle, &c.Bundled, &words)
+	if bundle != nil {
+		c.Bundle = *bundle
+	}
 	c.Words = ingest.Words{Filter: ingest.WordFilter(words), Of: hashes, Lacks: lacks}
 	c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
 	c.Environments = ingest.EnvironmentSet(environments)                                                //nolint:gosec // 64 bits either way
@@ -311,7 +322,8 @@ func newHeaderQuery(organization string, search *ingest.Search, h *headers) *hea
 	return q
 }
 
-const headerColumns = `block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes, words_lack, `
+const headerColumns = `block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes, words_lack,
+	bundle, coalesce(bundled, 0), `
 
 func (q *headerQuery) write(format string, args ...any) { fmt.Fprintf(&q.text, format, args...) }
 

@@ -14,8 +14,8 @@ import (
 const maxBundled = 32
 
 // bundle makes bundles of the narrow blocks of one day. The head of a bundle,
-// its newest block, has a filter of the words of all. Blocks that will be
-// merged are in none, nor are those that lack values, which no filter excludes.
+// its newest block, has a filter of the words of all, and a summary. Blocks that
+// will be merged are in none, nor are those that lack values, which no filter excludes.
 func bundle(blocks []*Block) {
 	var all []*Block
 	for _, b := range blocks {
@@ -32,21 +32,24 @@ func bundle(blocks []*Block) {
 			words.Add(&all[n].Block)
 			n++
 		}
-		if n > 1 {
-			head.of = words
-			for _, b := range all[:n] {
-				b.bundle = &head.ID
-			}
+		head.of, head.bundled = words, n
+		for _, b := range all[:n] {
+			b.bundle = &head.ID
 		}
 		all = all[n:]
 	}
 }
 
-func (b *Block) bundleWords() []byte {
+// bundleRow is what the row of a head has more. A block that is alone has its own filter.
+func (s *Store) bundleRow(b *Block) (words []byte, bundled *int16, summary []byte) {
 	if b.of == nil {
-		return nil
+		return nil, nil, nil
 	}
-	return b.of.Filter()
+	if b.bundled > 1 {
+		words = b.of.Filter()
+	}
+	many := int16(b.bundled) //nolint:gosec // at most maxBundled
+	return words, &many, s.pack(b.of.AppendSummary)
 }
 
 // bundlesAtOnce is how many bundles a search looks at together. It begins with
@@ -110,7 +113,7 @@ func newBundleQuery(organization string, search *ingest.Search, h *headers, hash
 // without leaves out the blocks of excluded bundles, and those behind the last head.
 func (q *headerQuery) without(of *bundles) {
 	if len(of.excluded) > 0 {
-		q.write(` AND bundle = ANY (%s::uuid[]) IS NOT TRUE`, q.arg(of.excluded))
+		q.write(` AND (bundle IN (SELECT unnest(%s::uuid[]))) IS NOT TRUE`, q.arg(of.excluded)) // which is hashed, and not estimated one by one
 	}
 	if of.end != nil {
 		q.key(`max`, `>=`, of.end)

@@ -9,15 +9,19 @@ import (
 	"github.com/weirlog/weir/shared/compression"
 )
 
-// packColumns compresses each part by itself, so that one is read without
-// the others: the number of parts, their sizes, and then all of them.
 func (s *Store) packColumns(b *Block) (packed []byte) {
 	if b.Bytes < ingest.SmallBlockBytes { // it is merged
 		return []byte{}
 	}
+	return s.pack(b.AppendColumns)
+}
+
+// pack compresses each part by itself, so that one is read without the
+// others: the number of parts, their sizes, and then all of them.
+func (s *Store) pack(appendParts func(each func(part []byte))) (packed []byte) {
 	var sizes, parts []byte
 	number := uint64(0)
-	b.AppendColumns(func(part []byte) {
+	appendParts(func(part []byte) {
 		before := len(parts)
 		parts = append(parts, s.codec.Pack(part)...)
 		sizes, number = binary.AppendUvarint(sizes, uint64(len(parts)-before)), number+1 //nolint:gosec // it has grown
@@ -31,9 +35,26 @@ func (s *Store) packColumns(b *Block) (packed []byte) {
 func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ingest.Count, entries int64) (
 	columns ingest.Columns, rows []bool, known bool, err error,
 ) {
-	parts, err := columnParts(p.columns)
+	columns, known, err = readParts(p.columns, codec, into, count, func(columns *ingest.Columns, number int, part []byte) error {
+		return columns.Read(number, part, int(entries))
+	})
+	if known {
+		rows, known = count.Select(&columns, int(entries))
+	}
+	return columns, rows, known, err
+}
+
+// readSummary is readColumns of a bundle.
+func (p packed) readSummary(codec *compression.Codec, into *unpacked, count *ingest.Count) (summary ingest.Columns, known bool, err error) {
+	return readParts(p.summary, codec, into, count, (*ingest.Columns).ReadTable)
+}
+
+func readParts(packed []byte, codec *compression.Codec, into *unpacked, count *ingest.Count, read func(of *ingest.Columns, number int, part []byte) error) (
+	columns ingest.Columns, known bool, err error,
+) {
+	parts, err := columnParts(packed)
 	if err != nil || len(parts) == 0 {
-		return columns, nil, false, err
+		return columns, false, err
 	}
 	into.columns = slices.Grow(into.columns, max(0, len(parts)-len(into.columns)))[:len(parts)]
 	unpack := func(i int) (err error) {
@@ -41,27 +62,24 @@ func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ing
 		return err
 	}
 	if err := unpack(0); err != nil {
-		return columns, nil, false, err
+		return columns, false, err
 	}
 	if columns, err = ingest.ParseColumns(into.columns[0]); err != nil {
-		return columns, nil, false, err
+		return columns, false, err
 	}
 	needed, known := count.Columns(&columns)
 	for _, i := range needed {
 		if i+1 >= len(parts) {
-			return columns, nil, false, errColumns
+			return columns, false, errColumns
 		}
 		if err := unpack(i + 1); err != nil {
-			return columns, nil, false, err
+			return columns, false, err
 		}
-		if err := columns.Read(i, into.columns[i+1], int(entries)); err != nil {
-			return columns, nil, false, err
+		if err := read(&columns, i, into.columns[i+1]); err != nil {
+			return columns, false, err
 		}
 	}
-	if known {
-		rows, known = count.Select(&columns, int(entries))
-	}
-	return columns, rows, known, nil
+	return columns, known, nil
 }
 
 var errColumns = errors.New("the columns of a block are damaged")

@@ -4,13 +4,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A count of random blocks is that of a plain loop over their entries:
@@ -24,7 +28,7 @@ func countsAgreeWithAPlainLoop(t *testing.T, r *rig) {
 	store := r.both(postgres.Limits{Bytes: postgres.DefaultLimits().Bytes, Time: time.Minute}) // the machine may be slow
 	for range r.rounds(200) {
 		count := ingest.Count{Search: someSearch(random)}
-		count.Search.Query = mustQuery([]string{"", "level:error", "service:api OR level:warn"}[random.IntN(3)])
+		count.Search.Query = mustQuery([]string{"", "level:error", "service:api OR level:warn", `"of b"`, "-service:api job", "environment:prod job"}[random.IntN(6)])
 		if count.Search.From != nil && count.Search.To != nil {
 			count.Every = time.Duration(1+random.IntN(100_000)) * time.Second
 			if count.Buckets() > ingest.MaxBuckets {
@@ -49,7 +53,7 @@ func (r *rig) keepCounted(random *rand.Rand, blocks int) (all []ingest.Found) {
 	var kept []postgres.Block
 	for i := range blocks {
 		most, padding := 8, ""
-		if i%50 == 0 { // it has columns
+		if i%20 == 0 { // it has columns
 			most, padding = 200, strings.Repeat("x", 1000)
 		}
 		project, begin := fmt.Sprint("prj_", random.IntN(3)), random.Int64N(1<<20)
@@ -99,6 +103,68 @@ func mustField(name string) ingest.Field {
 		panic(err)
 	}
 	return field
+}
+
+// A count of bundles is that of their blocks, also where some of these are gone.
+func TestCountsOfBundlesAgreeWithAPlainLoop(t *testing.T) {
+	r, random := newRig(t), rand.New(rand.NewPCG(13, 13))
+	var all []ingest.Found
+	for range 20 {
+		all = append(all, r.keepBundle(random)...)
+	}
+	agree := func() {
+		t.Helper()
+		for range 100 {
+			from, to := ingest.Instant{Seconds: random.Int64N(5000)}, ingest.Instant{Seconds: 5000 + random.Int64N(20_000)}
+			count := ingest.Count{Search: ingest.Search{From: &from, To: &to}}
+			count.Search.Query = mustQuery([]string{"", "job", `"of b"`, "-service:api", "service:api level:error", "service:none job", "environment:prod"}[random.IntN(7)])
+			if random.IntN(2) == 0 {
+				count.Every = time.Duration(100+random.IntN(5000)) * time.Second
+			}
+			for _, name := range []string{"service", "level", "absent"}[:random.IntN(4)] {
+				count.By = append(count.By, mustField(name))
+			}
+			got, err := r.store(postgres.Limits{Bytes: 1 << 30, Time: time.Minute}).Count(t.Context(), "org_1", count, ingest.MaxValues)
+			testenv.Must(t, err)
+			checkCount(t, &count, got, all)
+		}
+	}
+	agree()
+	for _, gone := range []string{`bundled > 1 AND max_seconds % 3 = 0`, `bundled IS NULL AND max_seconds % 3 = 1`} {
+		r.spoil(func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `DELETE FROM blocks WHERE `+gone)
+			return err
+		})
+		left := map[string]bool{}
+		for _, text := range r.pageThrough(r.store(postgres.DefaultLimits()), "org_1", ingest.Search{Limit: 1000}) {
+			left[text] = true
+		}
+		before := len(all)
+		if all = slices.DeleteFunc(all, func(f ingest.Found) bool { return !left[string(f.Text)] }); len(all) == before {
+			t.Errorf("no block is gone of those with %s", gone)
+		}
+		agree()
+	}
+}
+
+// keepBundle keeps some blocks together.
+func (r *rig) keepBundle(random *rand.Rand) (all []ingest.Found) {
+	r.t.Helper()
+	var blocks []postgres.Block
+	project, begin := fmt.Sprint("prj_", random.IntN(2)), random.Int64N(20_000)
+	for range 1 + random.IntN(5) {
+		var entries []ingest.Stored
+		for i := range 1 + random.IntN(8) {
+			e := r.entry(begin+random.Int64N(100), "")
+			e.Level, e.Environment = ingest.Severity(random.IntN(6)), environments[random.IntN(len(environments))]
+			e.Text = fmt.Appendf(nil, `{"message":"job %d of %s","metadata":{"service":%q},"padding":["%d%s"]}`,
+				random.IntN(9), string(rune('a'+random.IntN(9))), []string{"api", "worker"}[random.IntN(2)], r.entries, padding[:len(padding)*(1-min(i, 1))])
+			entries, all = append(entries, e), append(all, ingest.Found{Stored: e, Project: project})
+		}
+		blocks = append(blocks, r.block("org_1", project, entries...))
+	}
+	r.keep(blocks...)
+	return all
 }
 
 // A count that has had its share says from when on it is exact, and is so.

@@ -294,12 +294,11 @@ const maxMergesBehind = 1024
 // maxReread is how many merged blocks a page reads again at most.
 const maxReread = 64
 
+const selectMerges = `SELECT coalesce(max(merges), 0) FROM merge_counts WHERE organization = $1`
+
 // resume has a search that stopped among blocks read those again that
 // were merged since.
 func (s *scan) resume() error {
-	if err := s.tx.QueryRow(s.ctx, `SELECT coalesce(max(merges), 0) FROM merge_counts WHERE organization = $1`, s.organization).Scan(&s.merges); err != nil {
-		return err
-	}
 	since := s.merges - s.search.Start.Merges
 	if s.search.Start.Seen == nil || since == 0 {
 		return nil

@@ -433,11 +433,8 @@ func IsMoving(ctx context.Context, tx pgx.Tx, of erasure.Deletion) (moving bool,
 	return moving, err
 }
 
-// loadMoved returns what of the other store counts beside the blocks of a snapshot.
-func loadMoved(ctx context.Context, tx pgx.Tx) (moved ingest.Moved, err error) {
-	err = tx.QueryRow(ctx, `SELECT moves, ARRAY(SELECT move FROM moves ORDER BY move) FROM move_state`).Scan(&moved.UpTo, &moved.Except)
-	return moved, err
-}
+// selectMoved is what of the other store counts beside the blocks of a snapshot.
+const selectMoved = `SELECT moves, ARRAY(SELECT move FROM moves ORDER BY move) FROM move_state`
 
 // Open lists the moves that have not ended.
 func (m *Moves) Open(ctx context.Context) (open []int64, err error) {

@@ -173,6 +173,7 @@ func Erasable(store objects.Store) []erasure.Table {
 		erasure.Rows("merge_counts", erasure.OfOrganization), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
 		erasure.Rows("alert_history", ofSearches), erasure.Rows("alerts", ofSearches), erasure.Rows("saved_searches", erasure.OfProject),
 		erasure.Rows("ingest_rules", erasure.OfProject),
+		erasure.Rows("rejected_counts", erasure.OfProject), erasure.Rows("rejected_samples", erasure.OfProject),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`),
 	}
 }

@@ -85,25 +85,30 @@ type scan struct {
 }
 
 // begin finds the organization's partitions and what became of passed blocks.
+// It asks for all at once.
 func (s *scan) begin() error {
-	if err := pg.AsOrganization(s.ctx, s.tx, s.organization); err != nil {
+	batch := &pgx.Batch{}
+	if err := pg.QueueAsOrganization(batch, s.organization); err != nil {
 		return err
 	}
-	if _, err := s.tx.Exec(s.ctx, planning); err != nil {
+	batch.Queue(selectPlanning)
+	batch.Queue(selectMerges, s.organization).QueryRow(func(row pgx.Row) error { return row.Scan(&s.merges) })
+	if s.store.moves {
+		batch.Queue(selectMoved).QueryRow(func(row pgx.Row) error { return row.Scan(&s.moved.UpTo, &s.moved.Except) })
+	}
+	var reaches []reach
+	batch.Queue(selectReaches, s.organization).Query(func(rows pgx.Rows) (err error) {
+		reaches, err = pgx.CollectRows(rows, scanReach)
+		return err
+	})
+	if err := s.tx.SendBatch(s.ctx, batch).Close(); err != nil {
 		return err
 	}
 	if err := s.resume(); err != nil {
 		return err
 	}
-	if s.store.moves {
-		var err error
-		if s.moved, err = loadMoved(s.ctx, s.tx); err != nil {
-			return err
-		}
-	}
-	reaches, err := loadReaches(s.ctx, s.tx, s.organization)
 	s.headers = headersOf(reaches, s.search)
-	return err
+	return nil
 }
 
 // Spent reports whether the search has used its share of bytes or time.
@@ -316,17 +321,13 @@ func reachesOf(blocks map[day][]*Block) []ownedReach {
 	})
 }
 
-func loadReaches(ctx context.Context, tx pgx.Tx, organization pg.Organization) ([]reach, error) {
-	rows, err := tx.Query(ctx, `SELECT retention, day::timestamp AT TIME ZONE 'UTC', wide, min(from_seconds), max(to_seconds)
-		FROM block_days WHERE organization = $1 GROUP BY retention, day, wide`, organization)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r reach, err error) {
-		var retention int
-		var begins time.Time
-		err = row.Scan(&retention, &begins, &r.wide, &r.from, &r.to)
-		r.day = dayOf(retention, begins)
-		return r, err
-	})
+const selectReaches = `SELECT retention, day::timestamp AT TIME ZONE 'UTC', wide, min(from_seconds), max(to_seconds)
+	FROM block_days WHERE organization = $1 GROUP BY retention, day, wide`
+
+func scanReach(row pgx.CollectableRow) (r reach, err error) {
+	var retention int
+	var begins time.Time
+	err = row.Scan(&retention, &begins, &r.wide, &r.from, &r.to)
+	r.day = dayOf(retention, begins)
+	return r, err
 }

@@ -133,8 +133,7 @@ const maxSmallBlocks = 4096
 
 // smallQuery lists the small blocks of a project and day in the
 // order of their receipt.
-var smallQuery = fmt.Sprintf(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments,
-		text_bytes, words_lack, ''::bytea
+var smallQuery = fmt.Sprintf(`SELECT `+headerColumns+`''::bytea
 	FROM blocks
 	WHERE retention = $1 AND received_at >= $2 AND received_at < $3 AND organization = $4 AND project = $5 AND text_bytes < %d
 		AND NOT EXISTS (SELECT FROM moving_blocks t WHERE t.organization = blocks.organization AND t.block = blocks.block)

@@ -97,9 +97,12 @@ var rights = pg.Rights{
 	"ingest_rules":    "SELECT, INSERT, DELETE",
 	"alerts":          "SELECT, INSERT, UPDATE, DELETE",
 	"saved_searches":  "SELECT, INSERT, UPDATE, DELETE",
+	"rejected_counts": "SELECT, INSERT, UPDATE, DELETE",
 	"move_state":      "SELECT, UPDATE",
 	"moves":           "SELECT, INSERT, UPDATE, DELETE",
 	"moving_blocks":   "SELECT, INSERT, DELETE",
+
+	"rejected_samples": "SELECT, INSERT, DELETE",
 }
 
 // metrics count the work of searches and new small blocks.

@@ -17,6 +17,8 @@ type Item struct {
 	ID     string
 	Record int    // which record it became; -1: none
 	Fault  string // why
+	Sent   []byte // of the first with a fault: see ingest.BeginningOf, the document
+	Cut    bool
 }
 
 // Bulk rewrites a bulk request of Elasticsearch with at most so many
@@ -50,6 +52,8 @@ type bulkWriter struct {
 	open  bool // the last item has no document yet
 	lines int
 	taken [kinds]bool // what the record has already
+
+	sampled int // documents with a fault
 }
 
 func (w *bulkWriter) read(line []byte) error {
@@ -60,9 +64,11 @@ func (w *bulkWriter) read(line []byte) error {
 	w.open = false
 	item := &w.items[len(w.items)-1]
 	if item.Fault != "" {
+		w.sample(line, item)
 		return nil
 	}
 	if item.Fault = faultOf(w.document(line, item)); item.Fault != "" {
+		w.sample(line, item)
 		w.record, w.resource, w.attributes = w.record[:0], w.resource[:0], 0
 		return nil
 	}
@@ -72,6 +78,15 @@ func (w *bulkWriter) read(line []byte) error {
 	}
 	w.endResource()
 	return nil
+}
+
+// sample keeps the beginning of a document with a fault.
+func (w *bulkWriter) sample(line []byte, item *Item) {
+	if w.sampled < ingest.SamplesOfCode {
+		w.sampled++
+		item.Sent, item.Cut = ingest.BeginningOf(line)
+		item.Sent = bytes.Clone(item.Sent)
+	}
 }
 
 // faultOf is why a document can't be read; "": it can.

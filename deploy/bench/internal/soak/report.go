@@ -183,6 +183,8 @@ var idle = map[string]string{
 	"ingest.moving_blocks":         "there is no ClickHouse",
 	"ingest.objects":               "there is no archive",
 	"ingest.ingest_rules":          "nobody sets rules",
+	"ingest.rejected_counts":       "all entries are valid",
+	"ingest.rejected_samples":      "all entries are valid",
 	"ingest.saved_searches":        "nobody saves a search",
 	"ledger.replays":               "nobody replays what is parked",
 	"ledger.bus_deferred":          "it has no lanes",

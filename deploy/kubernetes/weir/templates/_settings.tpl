@@ -28,6 +28,7 @@
 {{- $_ := set .environment "WEIR_LISTEN" ":8443" }}
 {{- $_ := set .environment "WEIR_METRICS_LISTEN" ":9464" }}
 {{- $_ := set .environment "WEIR_LOG_JSON" "true" }}
+{{- $_ := set .environment "WEIR_LEAVE" "5s" }}
 {{- $_ := set .environment "WEIR_DRAIN" (printf "%ds" (int .root.Values.drainSeconds)) }}
 {{- $_ := set .environment "WEIR_TLS_CERT_FILE" "/run/secrets/tls_certificate" }}
 {{- $_ := set .environment "WEIR_TLS_KEY_FILE" "/run/secrets/tls_key" }}

@@ -22,8 +22,10 @@ CREATE TABLE blocks (
 	object_bytes int,
 	retention    smallint    NOT NULL CHECK (retention > 0), -- days
 	environments bigint      NOT NULL, -- which environments its entries can be of, one of 64 bits each
-	bundle       uuid,                 -- the block that has the filter of its bundle; null: it is in none
-	bundle_words bytea,                -- which words and values the blocks of the bundle can hold; null: another block has it
+	bundle       uuid,                 -- the block that has the filter and the summary of its bundle; null: it is in none
+	bundle_words bytea,                -- which words and values the blocks of the bundle can hold; null: another block has it, or it is alone
+	bundled      smallint,             -- how many blocks the bundle has; null: another block says it
+	summary      bytea,                -- zstd of how many entries of the bundle have each value of frequent fields
 	PRIMARY KEY (organization, project, received_at, block, retention),
 	CHECK ((min_seconds, min_nanos) <= (max_seconds, max_nanos))
 ) PARTITION BY LIST (retention);
@@ -34,6 +36,7 @@ ALTER TABLE blocks ALTER COLUMN columns SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN texts SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN words SET STORAGE EXTERNAL;
 ALTER TABLE blocks ALTER COLUMN bundle_words SET STORAGE EXTERNAL;
+ALTER TABLE blocks ALTER COLUMN summary SET STORAGE EXTERNAL;
 
 -- A search goes through blocks in the order of one end of their spans, then of their ids, so that it can stop at any block
 -- and continue after it.
