@@ -100,7 +100,7 @@ func (a *App) open(ctx context.Context) (err error) {
 
 func (a *App) build() error {
 	a.followed = follow(a.config.NewCredentials(), a.base, a.gate)
-	a.store.lacks = a.followed.rules.Lacks
+	a.store.book, a.store.lacks = a.followed.book, a.followed.rules.Lacks
 	if err := a.store.build(); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/objects"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/rejected"
+	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/ingest/internal/saved"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	sharedbus "github.com/weirlog/weir/shared/bus"
@@ -44,6 +45,7 @@ type logStore struct {
 	deleted  *consumer.Consumer // of organizations, projects and members
 	relay    *relay.Relay       // of what is told of alerts, and of rules
 
+	book      *rules.Book
 	lacks     func() bool // the topic of rules has lost some
 	evaluator *saved.Evaluator
 	rejected  *rejected.Recorder
@@ -59,7 +61,9 @@ func (s *logStore) build() (err error) {
 	if err != nil {
 		return err
 	}
-	s.rejected = rejected.NewRecorder(rejected.Config{Pool: s.base.Pool, Clock: s.base.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger})
+	s.rejected = rejected.NewRecorder(rejected.Config{
+		Redacts: s.book.Redacts, Pool: s.base.Pool, Clock: s.base.Clock, Metrics: s.base.Metrics, Logger: s.base.Logger,
+	})
 	s.pruner, s.eraser = s.newPruner(), s.base.NewEraser(erasable)
 	topic := &bus.RulesTopic{Pool: s.base.Pool, Publisher: s.base.Publisher, Clock: s.base.Clock, Logger: s.base.Logger}
 	s.relay = s.base.NewRelay(relay.Config{

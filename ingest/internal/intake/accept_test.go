@@ -143,6 +143,9 @@ func TestAcceptAppliesRules(t *testing.T) {
 		testenv.Must(t, err)
 		sent := submission(0, test.idempotency)
 		sent.Batch = batch
+		if redacts := s.Rules.Redacts("prj"); redacts != strings.HasPrefix(test.rules, "redact") || s.Rules.Redacts("other") {
+			t.Errorf("%q redacts: %t", test.rules, redacts)
+		}
 		receipt, err := s.Accept(t.Context(), sent)
 		if err != nil || receipt.Bytes != test.bytes || len(log.last.Parts) != test.parts || batch.Valid() != 1 || receipt.Quota.Used != test.bytes {
 			t.Errorf("%q: %+v in %d parts, %d valid: %v", test.rules, receipt, len(log.last.Parts), batch.Valid(), err)

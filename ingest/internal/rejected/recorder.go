@@ -42,6 +42,7 @@ const (
 
 // Config configures a Recorder.
 type Config struct {
+	Redacts  func(project string) bool // by its rules: then no samples of it are kept; nil: none does
 	Pool     *pgxpool.Pool
 	Interval time.Duration // between two times that it saves; 0: 3 seconds
 	Clock    func() time.Time
@@ -100,8 +101,12 @@ func (r *Recorder) Note(who identity.Principal, rejections ...ingest.Rejection) 
 		o = &organization{rejected: map[sender]*ingest.Rejected{}}
 		r.organizations[who.Organization] = o
 	}
-	for i := range rejections {
-		r.note(o, who, &rejections[i], at)
+	bare := r.Redacts != nil && r.Redacts(who.Project)
+	for _, rejection := range rejections {
+		if bare {
+			rejection.Samples = nil
+		}
+		r.note(o, who, &rejection, at)
 	}
 }
 

@@ -53,6 +53,22 @@ func (r *rig) lostBy(reason string) float64 {
 	return testutil.ToFloat64(r.lost.WithLabelValues(reason))
 }
 
+// Of a project whose rules redact, no sample is kept.
+func TestSamplesAreNotRedacted(t *testing.T) {
+	r := newRig()
+	r.Redacts = func(project string) bool { return project == "prj_o" }
+	given := rejection("a", 10, 2, 5)
+	r.Note(who("o", "k"), given)
+	r.Note(who("other", "k"), given)
+	for organization, samples := range map[string]int{"o": 0, "other": 2} {
+		for from, counted := range r.organizations[organization].rejected {
+			if counted.Entries != 10 || len(counted.Samples) != samples {
+				t.Errorf("%+v: %d entries, %d samples, want %d", from, counted.Entries, len(counted.Samples), samples)
+			}
+		}
+	}
+}
+
 // What came of a key and code is one row, with the first three samples.
 func TestNote(t *testing.T) {
 	r := newRig()

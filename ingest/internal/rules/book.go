@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,6 +123,12 @@ func (b *Book) of(project string) (*ingest.Ruleset, error) {
 	defer b.mu.RUnlock()
 	p := b.held[project]
 	return p.set, p.err
+}
+
+// Redacts reports whether a project has rules that redact, or that can't be read.
+func (b *Book) Redacts(project string) bool {
+	set, err := b.of(project)
+	return err != nil || set != nil && slices.ContainsFunc(set.Rules(), func(rule ingest.IngestRule) bool { return rule.Kind == ingest.RuleRedact })
 }
 
 // Apply applies the rules of a project to a batch of a key's environment, and
