@@ -59,7 +59,9 @@ func (b *backup) copyServer(ctx context.Context, dir string, base *Base) (err er
 	if err := base.readManifest(dir); err != nil {
 		return err
 	}
-	err = b.server.with(ctx, func(ctx context.Context, conn *pgx.Conn) error { return conn.QueryRow(ctx, `SELECT now()`).Scan(&base.At) })
+	err = b.server.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, `SELECT now()`).Scan(&base.At)
+	})
 	if err != nil {
 		return err
 	}

@@ -9,17 +9,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-type metrics struct {
+// Metrics are those of a continuous backup.
+type Metrics struct {
 	base, archived, verified prometheus.Gauge
 	lag, verifySeconds       prometheus.Gauge
 	bytes                    *prometheus.GaugeVec
 	failed                   *prometheus.CounterVec
 }
 
-func newMetrics(registerer prometheus.Registerer) metrics {
+// NewMetrics registers them.
+func NewMetrics(registerer prometheus.Registerer) Metrics {
 	with := promauto.With(registerer)
-	gauge := func(name, help string) prometheus.Gauge { return with.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}) }
-	m := metrics{
+	gauge := func(name, help string) prometheus.Gauge {
+		return with.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	m := Metrics{
 		base:          gauge("weir_backup_base_timestamp_seconds", "When the newest base backup was made; 0: there is none."),
 		archived:      gauge("weir_backup_archived_timestamp_seconds", "Everything that was committed before is in the backup; 0: not known yet."),
 		verified:      gauge("weir_backup_verified_timestamp_seconds", "When a base backup was last restored and found whole; 0: none was."),
@@ -35,7 +39,7 @@ func newMetrics(registerer prometheus.Registerer) metrics {
 	return m
 }
 
-func (m metrics) show(s Status) {
+func (m Metrics) show(s Status) {
 	for gauge, at := range map[prometheus.Gauge]time.Time{m.base: s.Base, m.archived: s.Archived, m.verified: s.Verified} {
 		if !at.IsZero() {
 			gauge.Set(float64(at.UnixMilli()) / 1000)

@@ -21,7 +21,7 @@ type backup struct {
 	folder   Folder
 	server   server
 	logger   *slog.Logger
-	metrics  metrics
+	metrics  Metrics
 	failures failures
 
 	mu       sync.Mutex
@@ -47,7 +47,7 @@ func Run(ctx context.Context, config Config, logger *slog.Logger) error {
 	telemetry := config.Telemetry.Service("backup", logger)
 	b := &backup{
 		Config: server.config, folder: Folder(server.config.To), server: server, logger: logger,
-		metrics: newMetrics(telemetry.Registerer), failures: failures{at: map[string]time.Time{}},
+		metrics: NewMetrics(telemetry.Registerer), failures: failures{at: map[string]time.Time{}},
 	}
 	lock, err := b.open()
 	if err != nil {
