@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -134,6 +135,11 @@ func (s server) replicate(ctx context.Context, major int, name string, args ...s
 	cmd, err := s.program(ctx, major, name, append(args, "--no-password", "--dbname="+dsn)...)
 	if err != nil {
 		return err
+	}
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, "PG") { // libpq's own, such as PGSSLROOTCERT
+			cmd.Env = append(cmd.Env, variable)
+		}
 	}
 	cmd.Env = append(cmd.Env, env...)
 	return run(cmd)

@@ -63,6 +63,8 @@ type commands struct {
 
 	Provision provisionCommand `cmd:"" help:"Make the secrets of an installation, a file for each."`
 
+	Program programCommand `cmd:"" hidden:"" help:"Copy this program to a directory."`
+
 	Docs docsCommand `cmd:"" hidden:"" help:"Write the pages of deploy/docs that are made from the source."`
 
 	Completion completionCommand `cmd:"" help:"Print what completes commands in a shell."`
