@@ -57,6 +57,7 @@ func (b *backup) reached(now mark, here slot) error {
 	}
 	b.archived = Archived{System: b.facts.System, At: b.pending.at.UTC(), LSN: b.pending.lsn}
 	b.pending = now
+	b.failures.note("receive", false) // it ends only by a failure
 	return write(filepath.Join(b.folder.stretch(b.stretch), archivedFile), b.archived, 0o600)
 }
 
