@@ -126,7 +126,7 @@ func (f Folder) removePartial() error {
 	return errors.Join(err, os.RemoveAll(f.path("scratch")))
 }
 
-// keepBase writes the description of a base backup.
+// keep writes the description of a base backup.
 func (b Base) keep(dir string) error { return write(filepath.Join(dir, baseFile), b, 0o600) }
 
 func read(path string, into any) error {

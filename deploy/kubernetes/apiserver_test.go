@@ -69,7 +69,9 @@ func download(t *testing.T, module string) string {
 
 // apply sends the server a manifest, as `kubectl apply --server-side`
 // does: it refuses unknown fields.
-func (c cluster) apply(ctx context.Context, manifest []byte) error { return c.applyAs(ctx, manifest, "weir") }
+func (c cluster) apply(ctx context.Context, manifest []byte) error {
+	return c.applyAs(ctx, manifest, "weir")
+}
 
 // applyAs applies a manifest as one of several that each have a part of an object.
 func (c cluster) applyAs(ctx context.Context, manifest []byte, owner string) error {
