@@ -191,9 +191,12 @@ func TestSecretsAreMade(t *testing.T) {
 func its(service, secret string) bool {
 	switch {
 	case strings.HasSuffix(secret, "_database_url"):
-		return secret == provision.DatabaseURL(service) || service == "migrate" || (service == "doctor" || service == "resume") && !strings.Contains(secret, "_migrate_")
+		if service == "copy" {
+			return strings.Contains(secret, "_migrate_")
+		}
+		return secret == provision.DatabaseURL(service) || service == "migrate" && secret != provision.BackupDatabaseURL || (service == "doctor" || service == "resume") && !strings.Contains(secret, "_migrate_")
 	case strings.HasSuffix(secret, "_broker_password"):
-		return secret == provision.BrokerPassword(service) || service == "users"
+		return secret == provision.BrokerPassword(service) || service == "users" || service == "copy" && secret == provision.BrokerPassword("doctor")
 	}
 	return true
 }
@@ -211,7 +214,7 @@ func TestBrokerAsksForUsers(t *testing.T) {
 		t.Errorf("nobody signs in: %s", protocols)
 	}
 	for name, service := range services {
-		if address := service.Environment["WEIR_BROKERS"]; address != nil && name != "users" && *service.Environment["WEIR_BROKERS_USER"] != name {
+		if address := service.Environment["WEIR_BROKERS"]; address != nil && name != "users" && name != "copy" && *service.Environment["WEIR_BROKERS_USER"] != name {
 			t.Errorf("%s signs in as %s", name, *service.Environment["WEIR_BROKERS_USER"])
 		}
 	}
@@ -240,6 +243,9 @@ func TestEverythingIsScraped(t *testing.T) {
 		if !strings.Contains(string(text), name+":9464") {
 			t.Errorf("prometheus.yml lacks %s", name)
 		}
+	}
+	if !strings.Contains(string(text), "backup:9464") {
+		t.Error("prometheus.yml lacks the backup")
 	}
 	if !strings.Contains(string(text), "collector:8888") {
 		t.Error("prometheus.yml lacks the collector")

@@ -3,14 +3,9 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"io/fs"
-	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/weirlog/weir/deploy/backup"
 	ledger "github.com/weirlog/weir/ledger/app"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // Ages from which on checks and seals of the books are late.
@@ -70,72 +65,4 @@ func when(at time.Time) string {
 		return "no hour yet"
 	}
 	return at.UTC().Format(time.RFC3339)
-}
-
-// backups checks the newest backup: its age, and whether all of its
-// files are there.
-func (c *hostChecker) backups() {
-	if c.BackupDir == "" {
-		return
-	}
-	const fix = "Look why the last backup was not made, and make one: weir backup."
-	newest, seen, err := newestBackup(c.BackupDir)
-	switch age := c.now().Sub(newest).Round(time.Minute); {
-	case err != nil:
-		c.report.add(Fail, "backup", c.BackupDir, err.Error(), fix)
-	case newest.IsZero():
-		c.report.add(Fail, "backup", c.BackupDir, "there is no backup", fix)
-	case age > c.BackupAge:
-		c.report.add(Fail, "backup", c.BackupDir, "the newest is "+age.String()+" old, it should be "+c.BackupAge.String()+" at most", fix)
-	default:
-		c.report.add(OK, "backup", c.BackupDir, "the newest is "+age.String()+" old"+seen, "")
-	}
-}
-
-// newestBackup returns the time of the newest backup of weir backup or,
-// without any, of the newest file.
-func newestBackup(dir string) (at time.Time, seen string, err error) {
-	folders, err := backup.List(dir)
-	if err != nil || len(folders) == 0 {
-		at, err = newestFile(dir)
-		return at, "", err
-	}
-	last := folders[len(folders)-1]
-	m, err := backup.Open(last)
-	if err == nil {
-		err = m.CheckFiles(last)
-	}
-	return m.At, fmt.Sprintf(", of %d modules", len(m.Modules)), err
-}
-
-// newestFile returns when the newest file was written; zero without any.
-func newestFile(dir string) (newest time.Time, err error) {
-	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		info, err := entry.Info()
-		if err == nil && info.ModTime().After(newest) && info.Size() > 0 {
-			newest = info.ModTime()
-		}
-		return err
-	})
-	return newest, err
-}
-
-// restored reports whether a module was restored from a backup, and completely.
-func (c *moduleChecker) restored(ctx context.Context) {
-	var comment string
-	ok := c.look(ctx, "restore", c.name, "Look at the role's rights.", func(ctx context.Context) error {
-		return c.pool.QueryRow(ctx, `SELECT coalesce(max(obj_description(oid, 'pg_namespace')), '')
-			FROM pg_namespace WHERE nspname = $1`, c.schema.Name).Scan(&comment)
-	})
-	switch {
-	case !ok:
-	case strings.HasPrefix(comment, pg.Unfinished):
-		c.report.add(Fail, "restore", c.name, comment,
-			fmt.Sprintf("Drop what there is of it (DROP SCHEMA %s CASCADE), and restore it again: weir restore.", c.schema.Name))
-	case strings.HasPrefix(comment, backup.Restored):
-		c.report.add(OK, "restore", c.name, comment, "")
-	}
 }

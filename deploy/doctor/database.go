@@ -55,6 +55,7 @@ func (c *databaseChecker) databases(ctx context.Context) {
 		}
 	}
 	c.connections(c.load)
+	c.unknownBackup(c.load)
 }
 
 func (c *databaseChecker) check(ctx context.Context, m *moduleChecker) {
@@ -119,18 +120,22 @@ func (c *databaseChecker) open(ctx context.Context, m module) (opened *moduleChe
 type servers map[string]*load
 
 type load struct {
-	most   int // connections for ordinary roles
-	needed int
+	most     int // connections for ordinary roles
+	needed   int
+	archiver archiver
 }
 
 // server checks the version, and notes the limit of connections.
 func (c *moduleChecker) server(ctx context.Context, all servers) {
 	var version string
 	var number, most int
+	var archiver archiver
 	ok := c.look(ctx, "database", c.name, "Look at the server's log.", func(ctx context.Context) error {
 		return c.pool.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int,
 			current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-				- coalesce(current_setting('reserved_connections', true)::int, 0)`).Scan(&version, &number, &most)
+				- coalesce(current_setting('reserved_connections', true)::int, 0),
+			last_archived_time, last_failed_time IS NOT NULL AND last_failed_time > coalesce(last_archived_time, '-infinity')
+			FROM pg_stat_archiver`).Scan(&version, &number, &most, &archiver.Last, &archiver.Fails)
 	})
 	if !ok {
 		return
@@ -143,7 +148,7 @@ func (c *moduleChecker) server(ctx context.Context, all servers) {
 	config := c.pool.Config().ConnConfig
 	address := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 	if all[address] == nil {
-		all[address] = &load{most: most}
+		all[address] = &load{most: most, archiver: archiver}
 	}
 	all[address].needed += c.Replicas * c.connections(c.services, c.url)
 }

@@ -183,7 +183,7 @@ func TestSettingsThatAreOff(t *testing.T) {
 // Log is kept for a standby that is away for a while, and not unnoticed for one that is gone.
 func TestAbandonedSlots(t *testing.T) {
 	for slot, want := range map[replicationSlot]bool{
-		{"away", false, 1 << 20}: false, {"behind", true, 1 << 40}: false, {"gone", false, 1<<30 + 1}: true,
+		{Name: "away", Kept: 1 << 20}: false, {Name: "behind", Active: true, Kept: 1 << 40}: false, {Name: "gone", Kept: 1<<30 + 1}: true,
 	} {
 		if slot.abandoned() != want {
 			t.Errorf("%+v is abandoned: %t", slot, !want)

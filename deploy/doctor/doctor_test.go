@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/allinone/allinonetest"
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/continuous"
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
@@ -38,6 +39,7 @@ type installation struct {
 	database string
 	brokers  []string
 	dir      string
+	backups  string
 	conn     *pgx.Conn // sees every tenant's rows
 }
 
@@ -45,7 +47,7 @@ type installation struct {
 func (i *installation) healthy() Config {
 	return Config{
 		Brokers: i.brokers, MaxLag: time.Hour,
-		FolderConfig: FolderConfig{DataDir: i.dir}, CertificateConfig: CertificateConfig{Hosts: []string{"localhost"}},
+		FolderConfig: FolderConfig{DataDir: i.dir, BackupDir: i.backups}, CertificateConfig: CertificateConfig{Hosts: []string{"localhost"}},
 		LogConfig: LogConfig{LogPartitions: 12, LogRetention: 7 * 24 * time.Hour},
 		Machine: Machine{
 			Space: func(string) (Space, error) { return Space{Free: 50, Total: 100}, nil },
@@ -57,7 +59,8 @@ func (i *installation) healthy() Config {
 // newInstallation runs all of Weir until the doctor finds nothing, with
 // a charged batch, and stops it.
 func newInstallation(t *testing.T) *installation {
-	i := &installation{database: postgrestest.URL(t), brokers: kafkatest.Brokers(t), dir: t.TempDir()}
+	i := &installation{database: postgrestest.URL(t), brokers: kafkatest.Brokers(t), dir: t.TempDir(), backups: t.TempDir()}
+	backedUp(t, i.backups, func(*continuous.Status) {})
 	t.Setenv("WEIR_DATABASE_URL", i.database)
 	t.Run("healthy", func(t *testing.T) {
 		modules, err := allinone.ModulesFromEnvironment()
@@ -166,7 +169,8 @@ type fault struct {
 // fault, and nothing again once all are undone.
 func TestFaultsAreFound(t *testing.T) {
 	i := newInstallation(t)
-	for _, faults := range [][]fault{databaseFaults, objectFaults, roleFaults, limitFaults, brokerFaults, consumerFaults, booksFaults, historyFaults, machineFaults, secretFaults, certificateFaults} {
+	for _, faults := range [][]fault{databaseFaults, objectFaults, roleFaults, limitFaults, brokerFaults, consumerFaults, booksFaults, historyFaults, machineFaults, backupFaults, secretFaults,
+		certificateFaults} {
 		for _, f := range faults {
 			t.Run(f.name, func(t *testing.T) { f.isFound(t, i) })
 		}

@@ -210,30 +210,42 @@ func (c *moduleChecker) serverSettings(ctx context.Context) {
 	}
 }
 
-// A replicationSlot makes the server keep write-ahead log for a standby.
+// A replicationSlot makes the server keep write-ahead log for a standby
+// or a backup.
 type replicationSlot struct {
-	Name   string
-	Active bool
-	Kept   int64 // bytes of log
+	Name    string
+	Active  bool
+	Lost    bool
+	Bounded bool  // what the server keeps
+	Kept    int64 // bytes of log
 }
 
-// maxAbandoned is how much log a slot without a standby may keep unnoticed, in bytes.
+// maxAbandoned is how much log a slot without a reader may keep unnoticed, in bytes.
 const maxAbandoned = 1 << 30
 
 func (s replicationSlot) abandoned() bool { return !s.Active && s.Kept > maxAbandoned }
 
-const slotsQuery = `SELECT slot_name, active, coalesce(pg_wal_lsn_diff(
-		CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END, restart_lsn), 0)::bigint
+const slotsQuery = `SELECT slot_name, active, coalesce(wal_status = 'lost', false), current_setting('max_slot_wal_keep_size') <> '-1',
+		coalesce(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END, restart_lsn), 0)::bigint
 	FROM pg_replication_slots ORDER BY 1`
 
-// slots checks whether log is kept for standbys that are gone.
+// slots checks whether log is kept for readers that are gone, without a
+// bound, or was not kept.
 func (c *moduleChecker) slots(ctx context.Context) {
 	slots, _ := readRows[replicationSlot](ctx, c, "database", slotsQuery)
 	for _, slot := range slots {
-		if slot.abandoned() {
+		drop := "remove it: SELECT pg_drop_replication_slot('" + slot.Name + "')."
+		switch {
+		case slot.Lost:
+			c.report.add(Fail, "database", c.name, "the server removed log that the replication slot "+slot.Name+" still needed",
+				"A continuous backup begins again by itself once it runs; build a standby again, or "+drop)
+		case slot.abandoned():
 			c.report.add(Warn, "database", c.name,
 				fmt.Sprintf("nobody reads the replication slot %s, for which the server keeps %d MiB of write-ahead log: the disk fills", slot.Name, slot.Kept>>20),
-				"Start its standby, or remove it: SELECT pg_drop_replication_slot('"+slot.Name+"').")
+				"Start its standby or backup, or "+drop)
+		case !slot.Bounded:
+			c.report.add(Warn, "database", c.name, "if the reader of the replication slot "+slot.Name+" stays away, the server keeps log until its disk is full",
+				"Set max_slot_wal_keep_size of the server, to half of what is free.")
 		}
 	}
 }

@@ -33,14 +33,6 @@ var machineFaults = []fault{
 	{"too few files", func(_ *testing.T, _ *installation, c *Config) {
 		c.Connections.Max, c.Machine.Files = 2000, func() (int, error) { return 1024, nil }
 	}, Finding{Check: "files", Level: Fail, Seen: "cannot hold 2000"}},
-	{"old backup", func(t *testing.T, _ *installation, c *Config) {
-		c.BackupDir = t.TempDir()
-		file := filepath.Join(c.BackupDir, "ledger.dump")
-		testenv.Must(t, os.WriteFile(file, []byte("x"), 0o600))
-		then := time.Now().Add(-50 * time.Hour)
-		testenv.Must(t, os.Chtimes(file, then, then))
-	}, Finding{Check: "backup", Level: Fail, Seen: "50h0m0s old"}},
-	{"no backup", func(t *testing.T, _ *installation, c *Config) { c.BackupDir = t.TempDir() }, Finding{Check: "backup", Level: Fail, Seen: "no backup"}},
 	{"misspelled setting", func(t *testing.T, _ *installation, _ *Config) { t.Setenv("WEIR_LOG_RETENTON", "24h") },
 		Finding{Check: "settings", Subject: "WEIR_LOG_RETENTON", Level: Warn, Seen: "no setting"}},
 	{"setting that can't be read", func(t *testing.T, _ *installation, _ *Config) { t.Setenv("WEIR_LEDGER_BATCH_RECORDS", "many") },

@@ -167,7 +167,7 @@ type CertificateConfig struct {
 type FolderConfig struct {
 	DataDir   string        `help:"Data directory of a weir run; if WEIR_BROKERS or a database is not set, those of this directory are checked." env:"WEIR_DATA_DIR" default:".weir"`
 	StateDir  string        `help:"Directory in which services keep what others published." env:"WEIR_STATE_DIR"`
-	BackupDir string        `help:"Directory of backups: its newest file shows their age. Empty: not checked." env:"WEIR_BACKUP_DIR"`
+	BackupDir string        `help:"Directory of backups: what weir backup, continuous or not, or another tool has written shows their age." env:"WEIR_BACKUP_DIR"`
 	BackupAge time.Duration `help:"How old the newest backup may be." env:"WEIR_BACKUP_AGE" default:"26h"`
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/continuous"
 	"github.com/weirlog/weir/deploy/gateway/app"
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/embedded/postgres"
@@ -40,6 +41,7 @@ func metricsAreDocumented(t *testing.T, registry *telemetry.Registry) {
 	measureGateway(t, registry)
 	allinone.NewBackendUp(registry.For("weir"))
 	postgres.NewRestarts(registry.For("weir"))
+	continuous.NewMetrics(registry.For("backup"))
 	broker, err := kafka.Start(kafka.Config{Dir: t.TempDir(), Metrics: registry.For("broker"), Logger: testenv.Logger(t)})
 	testenv.Must(t, err)
 	t.Cleanup(func() { testenv.Must(t, broker.Close()) })
@@ -179,7 +181,7 @@ const pageHead = `# Metrics
 
 Every metric that a process of Weir shows on ` + "`/metrics`" + ` where ` + "`WEIR_METRICS_LISTEN`" + ` is set. ` + "`go test ./deploy/e2e -run TestModules/metrics -update`" + ` writes this page, and without
 ` + "`-update`" + ` the test fails where it is out of date. Each has the label ` + "`service`" + ` beside those named here; none names a tenant. *listener*: whatever listens (all but the broker); *broker*: the
-embedded one; *weir*: ` + "`weir run`" + ` itself. Metrics of Go (` + "`go_…`" + `) and of the process (` + "`process_…`" + `) are those of [client_golang](https://pkg.go.dev/github.com/prometheus/client_golang/prometheus/collectors).
+embedded one; *weir*: ` + "`weir run`" + ` itself; *backup*: ` + "`weir backup continuous`" + `. Metrics of Go (` + "`go_…`" + `) and of the process (` + "`process_…`" + `) are those of [client_golang](https://pkg.go.dev/github.com/prometheus/client_golang/prometheus/collectors).
 
 Where a request is [sampled](../../shared/tracing/README.md), ` + "`weir_http_request_duration_seconds`" + ` has an exemplar with the ` + "`trace_id`" + ` of the request, and ` + "`weir_bus_apply_delay_seconds`" + ` with that of the
 transaction that committed its records. A scrape shows them in OpenMetrics, as Prometheus asks for it by itself, and keeps them with ` + "`--enable-feature=exemplar-storage`" + `.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"os"
@@ -9,12 +10,16 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/deploy/continuous"
 	"github.com/weirlog/weir/deploy/docs/docstest"
+	"github.com/weirlog/weir/deploy/provision"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/testenv"
@@ -26,7 +31,7 @@ import (
 
 // An operator follows the pages, command by command: installs the
 // services, observes them, prepares an upgrade, makes backups, loses a
-// database and restores it.
+// module's tables and then the server, and brings them back.
 func TestOperated(t *testing.T) {
 	kafkatest.Parallel(t)
 	o := newOperator(t, strings.Join(kafkatest.Brokers(t), ","))
@@ -40,11 +45,14 @@ func TestOperated(t *testing.T) {
 	o.observe()
 	o.follow("upgrade.md", "Before")
 	o.follow("upgrade.md", "The order")
-	o.follow("backup.md", "What to back up, and how often")
+	o.backUp()
 	o.follow("backup.md", "Is there one?")
+	copies := o.blocks("backup.md", "Copies of modules")
+	o.run(copies[0])
 	o.stop()
 	o.loseLedger()
-	o.restore()
+	o.run(copies[1])
+	o.recover()
 	verify(t, t.Context(), o.connect(), to, sent)
 	o.stop()
 }
@@ -55,7 +63,7 @@ func (o *operator) install() {
 	steps := o.blocks("install.md", "Processes")
 	o.run(steps[0])
 	o.follow("secure.md", "Let no service own its tables")
-	o.given["WEIR_BROKERS"], o.given["WEIR_BACKUP_DIR"] = o.brokers, filepath.Join(o.folder, "backups")
+	o.given["WEIR_BROKERS"], o.given["WEIR_BACKUP_DIR"] = o.brokers, o.backups
 	o.starting = steps[1]
 	o.start()
 }
@@ -84,18 +92,60 @@ func (o *operator) loseLedger() {
 	o.run(`psql --host="$PGHOST" --username="$PGUSER" --dbname=ledger --quiet --command='ALTER SCHEMA ledger RENAME TO damaged'`)
 }
 
-// restore follows the steps for the night, and starts the services
-// before the last.
-func (o *operator) restore() {
+// backUp starts the continuous backup, and waits until it was restored.
+func (o *operator) backUp() {
 	o.t.Helper()
+	variables := maps.Clone(o.given)
+	variables["WEIR_BACKUP_DATABASE_URL_FILE"], variables["WEIR_METRICS_LISTEN"] = "secrets/"+provision.BackupDatabaseURL, ""
+	backup := o.shell(variables, "exec "+strings.Join(o.blocks("backup.md", "Set it up"), ""))
+	o.t.Cleanup(func() { testenv.Must(o.t, backup.Stop()) })
+	o.backedUp()
+}
+
+// backedUp waits until all that is committed is in a backup that was restored.
+func (o *operator) backedUp() {
+	o.t.Helper()
+	now := time.Now()
+	testenv.Eventually(o.t, func() error {
+		status, err := continuous.ReadStatus(o.backups)
+		if err == nil && (status.Verified.IsZero() || !status.Archived.After(now) || len(status.Failures) > 0) {
+			err = fmt.Errorf("the status is %+v", status)
+		}
+		return err
+	})
+}
+
+// recover loses the server, follows the steps for the night, and starts
+// the services before the last.
+func (o *operator) recover() {
+	o.t.Helper()
+	o.backedUp()
+	testenv.Must(o.t, o.postgres.Kill())
 	steps := o.blocks("backup.md", "At three in the morning")
+	o.run(steps[0])
+	o.startRecovered()
 	last := len(steps) - 1
-	for _, block := range steps[:last] {
+	for _, block := range steps[1:last] {
 		o.run(block)
 	}
 	o.start()
+	o.backedUp()
 	o.given["WEIR_DATABASE_URL_FILE"] = "secrets/ledger_database_url" // as the ledger has it
 	o.run(steps[last])
+}
+
+// startRecovered starts the server of the recovered data, where the old one was.
+func (o *operator) startRecovered() {
+	o.t.Helper()
+	port, err := strconv.Atoi(o.given["PGPORT"])
+	testenv.Must(o.t, err)
+	o.postgres, err = postgres.Start(o.t.Context(), postgres.Config{
+		Dir: filepath.Dir(o.recovered), Port: port, Throwaway: true, Durable: true, Logger: testenv.Logger(o.t),
+	})
+	testenv.Must(o.t, err)
+	at, err := url.Parse(o.postgres.AdminURL())
+	testenv.Must(o.t, err)
+	o.given["PGPASSWORD"], _ = at.User.Password() // its file was lost with the server
 }
 
 // An operator has a shell, in a folder with the secrets, a PostgreSQL
@@ -103,6 +153,8 @@ func (o *operator) restore() {
 type operator struct {
 	t         *testing.T
 	folder    string
+	backups   string // a directory that PostgreSQL's user can reach
+	recovered string // a data directory
 	postgres  *postgres.Server
 	brokers   string
 	collector *tracingtest.Collector
@@ -123,6 +175,12 @@ func newOperator(t *testing.T, brokers string) *operator {
 		t: t, folder: t.TempDir(), brokers: brokers, collector: tracingtest.New(t), given: map[string]string{},
 		listens: map[string]string{}, shows: map[string]string{},
 	}
+	scratch, err := testenv.Scratch("weir-test-operated-")
+	testenv.Must(t, err)
+	testenv.Must(t, os.Chmod(scratch, 0o755)) //nolint:gosec // PostgreSQL's user passes it
+	t.Cleanup(func() { os.RemoveAll(scratch) })
+	o.backups, o.recovered = filepath.Join(scratch, "backups"), filepath.Join(scratch, "server", "data")
+	testenv.Must(t, os.Mkdir(filepath.Dir(o.recovered), 0o755)) //nolint:gosec // as above
 	for _, service := range operated {
 		o.listens[service], o.shows[service] = freeAddress(t), freeAddress(t)
 	}
@@ -136,7 +194,7 @@ func newOperator(t *testing.T, brokers string) *operator {
 	o.page = strings.NewReplacer("postgres.example", o.given["PGHOST"], "--username=postgres", "--username="+o.given["PGUSER"], "kafka.example:9092", o.brokers,
 		"kafka-1.example:9093,kafka-2.example:9093", o.brokers, "db.example", o.given["PGHOST"]+":"+o.given["PGPORT"],
 		"http://collector:4318", o.collector.URL, "SAMPLER_ARG=0.01", "SAMPLER_ARG=1", "10.0.0.2", "127.0.0.1",
-		"/run/secrets/", filepath.Join(o.folder, "secrets")+"/", "/var/backups/weir", filepath.Join(o.folder, "backups"), "http://127.0.0.1:9464", "http://"+o.shows["ledger"], "seconds=10", "seconds=1")
+		"/run/secrets/", filepath.Join(o.folder, "secrets")+"/", "/var/backups/weir", o.backups, "/var/lib/postgresql/17/main", o.recovered, "http://127.0.0.1:9464", "http://"+o.shows["ledger"], "seconds=10", "seconds=1")
 	return o
 }
 

@@ -43,7 +43,7 @@ func start(t *testing.T) cluster {
 	for module, dir := range definitions {
 		server.CRDDirectoryPaths = append(server.CRDDirectoryPaths, filepath.Join(download(t, module), dir))
 	}
-	server.CRDDirectoryPaths = append(server.CRDDirectoryPaths, "strimzi/definitions.yaml")
+	server.CRDDirectoryPaths = append(server.CRDDirectoryPaths, "strimzi/definitions.yaml", "barman/definitions.yaml")
 	server.ControlPlane.GetAPIServer().Configure().Set("disable-admission-plugins", "")
 	t.Cleanup(func() { must(t, server.Stop()) })
 	config, err := server.Start()
@@ -70,12 +70,17 @@ func download(t *testing.T, module string) string {
 // apply sends the server a manifest, as `kubectl apply --server-side`
 // does: it refuses unknown fields.
 func (c cluster) apply(ctx context.Context, manifest []byte) error {
+	return c.applyAs(ctx, manifest, "weir")
+}
+
+// applyAs applies a manifest as one of several that each have a part of an object.
+func (c cluster) applyAs(ctx context.Context, manifest []byte, owner string) error {
 	var object unstructured.Unstructured
 	if err := yaml.Unmarshal(manifest, &object.Object); err != nil {
 		return err
 	}
 	object.SetNamespace(namespace)
-	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(&object), client.FieldOwner("weir"), client.ForceOwnership)
+	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(&object), client.FieldOwner(owner), client.ForceOwnership)
 }
 
 // admits reports whether a pod may run, without running it.
@@ -126,6 +131,11 @@ func (c cluster) takesCompanions(t *testing.T) {
 			if err := c.apply(t.Context(), manifest); err != nil {
 				t.Errorf("%s: %v:\n%s", file, err, manifest)
 			}
+		}
+	}
+	for _, manifest := range documents(t, read(t, filepath.Join("companions", "backup.yaml"))) {
+		if err := c.applyAs(t.Context(), manifest, "weir-backup"); err != nil {
+			t.Errorf("backup.yaml: %v:\n%s", err, manifest)
 		}
 	}
 }

@@ -34,7 +34,8 @@ const (
 	GrafanaPassword    = "grafana_password"    // of its user admin
 	ClickHousePassword = "clickhouse_password" // of ingest's user, where there is a ClickHouse
 	ClickHouseURL      = "ingest_clickhouse_url"
-	Roles              = "roles.sql" // creates roles and databases
+	BackupDatabaseURL  = "backup_database_url" // of the role that replicates
+	Roles              = "roles.sql"           // creates roles and databases
 	Certificates       = "tls"
 )
 
@@ -124,7 +125,25 @@ func databases(dir, host string) error {
 		}
 		script.WriteString(statements)
 	}
+	statements, err := backupRole(dir, host)
+	if err != nil {
+		return err
+	}
+	script.WriteString(statements)
 	return write(filepath.Join(dir, Roles), script.String())
+}
+
+// backupRole returns the script for the role of continuous backups.
+func backupRole(dir, host string) (string, error) {
+	if err := ensure(dir, BackupDatabaseURL, fmt.Sprintf("postgres://backup:%s@%s/postgres", random(16), host)); err != nil {
+		return "", err
+	}
+	role, err := read(filepath.Join(dir, BackupDatabaseURL))
+	if err != nil {
+		return "", err
+	}
+	script, err := role.script()
+	return script + fmt.Sprintf("ALTER ROLE %s REPLICATION;\n", identifier(role.role)), err
 }
 
 // ensure creates a missing file.

@@ -17,7 +17,7 @@ import (
 func TestEnsure(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "secrets")
 	first := ensured(t, dir)
-	if len(first) != 6+len(acls.Programs())+2*len(Databases)+1 {
+	if len(first) != 7+len(acls.Programs())+2*len(Databases)+1 {
 		t.Errorf("made %d secrets", len(first))
 	}
 	if !strings.HasPrefix(first[OperatorToken], "weirsvc_") || len(strings.TrimSpace(first[OperatorToken])) != len("weirsvc_")+48 {

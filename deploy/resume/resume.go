@@ -220,7 +220,7 @@ func (i *installation) refuseOthers(ctx context.Context, steps []Step) error {
 
 var errConsuming = errors.New("processes consume: stop all services first")
 
-var errRunning = errors.New("a process of it publishes: stop all services first")
+var errRunning = errors.New("a process of it publishes: stop all services first (a killed one is remembered for seconds, also by a recovered database)")
 
 // positions opens a module's database, as the role that owns its
 // schema, and reads its positions.

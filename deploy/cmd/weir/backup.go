@@ -3,11 +3,66 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/weirlog/weir/deploy/backup"
+	"github.com/weirlog/weir/deploy/continuous"
 	"github.com/weirlog/weir/deploy/resume"
 )
+
+type backupCommands struct {
+	Once       backupCommand     `cmd:"" default:"withargs" help:"Copy the databases once, each module's apart."`
+	Continuous continuousCommand `cmd:"" help:"Keep base backups of the PostgreSQL server and all its write-ahead log, and restore the newest by itself to prove it."`
+}
+
+const continuousHelp = `Backs up a PostgreSQL server as a whole for as long as it runs: base backups, and the write-ahead log as it is written. weir recover brings the server
+back as it was at any instant since the oldest base backup. The newest is restored by itself into a scratch server, with all log that follows, and looked at.
+
+  weir backup continuous --to /var/backups/weir
+
+WEIR_BACKUP_DATABASE_URL is for a role with REPLICATION; CREATE ROLE backup LOGIN REPLICATION PASSWORD '...' makes it, and pg_hba.conf has to let it in for
+replication. The server keeps its log in the slot weir_backup until it is here: bound that with max_slot_wal_keep_size. The machine needs PostgreSQL's server
+and client programs of the server's major version, and room for a restored copy. Nobody else reaches the scratch server.
+
+What fails is logged, counted in the metrics (WEIR_METRICS_LISTEN), and tried again. It may be killed at any time. WEIR_BACKUP_DIR shows the doctor its state.`
+
+type continuousCommand struct {
+	continuous.Config `embed:""`
+}
+
+// Help is called by kong.
+func (continuousCommand) Help() string { return continuousHelp }
+
+// Run backs up until the process is stopped.
+func (c *continuousCommand) Run(ctx context.Context, logger *slog.Logger) error {
+	return continuous.Run(ctx, c.Config, logger)
+}
+
+const recoverHelp = `Makes a data directory from a continuous backup. Its server recovers itself at its first start, until the given time, and then serves. The backup stays
+as it is, and has to be readable for the server until then.
+
+  weir recover /var/backups/weir --to /var/lib/postgresql/17/main
+  weir recover /var/backups/weir --to .weir/postgres/data --until 2026-11-23T14:05:00Z
+
+Stop all services before. Start the server, then weir resume: it shows whether the brokers' log reaches back to where the databases are. A continuous backup
+into the same directory goes on with a new base backup.`
+
+type recoverCommand struct {
+	continuous.RecoverConfig `embed:""`
+}
+
+// Help is called by kong.
+func (recoverCommand) Help() string { return recoverHelp }
+
+// Run makes the data directory.
+func (r *recoverCommand) Run(ctx context.Context) error {
+	if err := continuous.Recover(ctx, r.RecoverConfig, os.Stdout); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stdout, "ready     %s\n\nNext: start its server, which recovers itself, and then weir resume. Start no service before.\n", r.To)
+	return nil
+}
 
 const backupHelp = `Copies the databases of an installation into a new folder, while it runs. Each module is copied as it is at one instant,
 with the positions of its consumers: after a restore they go on in the log where the copy ends. deploy/docs/backup.md says what else

@@ -57,11 +57,14 @@ type commands struct {
 
 	History historyCommand `cmd:"" help:"Move entries between Postgres and ClickHouse, or print ClickHouse's schema."`
 
-	Backup  backupCommand  `cmd:"" help:"Copy the databases of an installation while it runs."`
-	Restore restoreCommand `cmd:"" help:"Bring databases back from a backup."`
+	Backup  backupCommands `cmd:"" help:"Copy the databases of an installation while it runs, continuously or once."`
+	Recover recoverCommand `cmd:"" help:"Bring a PostgreSQL server back from a continuous backup, as it was at a time."`
+	Restore restoreCommand `cmd:"" help:"Bring databases back from a copy of weir backup."`
 	Resume  resumeCommand  `cmd:"" help:"Let an installation continue after a restore, or with new brokers."`
 
 	Provision provisionCommand `cmd:"" help:"Make the secrets of an installation, a file for each."`
+
+	Program programCommand `cmd:"" hidden:"" help:"Copy this program to a directory."`
 
 	Docs docsCommand `cmd:"" hidden:"" help:"Write the pages of deploy/docs that are made from the source."`
 

@@ -170,3 +170,12 @@ func binaries(cfg Config, cache string, major int) (string, error) {
 // Binaries returns the folder of the newest server on this machine,
 // which also has its client programs.
 func Binaries() (string, error) { return find(0) }
+
+// BinariesOf is Binaries for one major version.
+func BinariesOf(major int) (string, error) {
+	dir, err := find(major)
+	if err != nil {
+		return "", fmt.Errorf("%w of version %d", err, major)
+	}
+	return dir, nil
+}

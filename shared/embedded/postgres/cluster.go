@@ -25,7 +25,7 @@ import (
 // A cluster is PostgreSQL's term for one data directory and its server.
 type cluster struct {
 	home    *home
-	account account
+	account Account
 	bin     string
 	logger  logger
 
@@ -62,7 +62,7 @@ func (c *cluster) initialize(ctx context.Context, password string, throwaway boo
 		return err
 	}
 	defer os.Remove(pwfile)
-	if err := c.account.chown(pwfile); err != nil {
+	if err := c.account.Chown(pwfile); err != nil {
 		return err
 	}
 	args := []string{"-D", fresh, "-U", "postgres", "--pwfile=" + pwfile,
@@ -128,7 +128,7 @@ func (c *cluster) startOnce(ctx context.Context, port int, settings map[string]s
 		options += fmt.Sprintf(" -c %s=%s", name, value)
 	}
 	out, err := c.run(ctx, "pg_ctl", "start", "-w", "-t", "60", "-s", "-D", c.home.data(), "-l", c.home.log(), "-o", options)
-	if err != nil && strings.Contains(string(out), "did not start in time") {
+	if err == nil || strings.Contains(string(out), "did not start in time") {
 		err = c.awaitRecovery(ctx)
 	}
 	if err != nil {
@@ -144,7 +144,8 @@ const recoveryInterval = 10 * time.Second
 var errEnded = errors.New("it ended while it started")
 
 // awaitRecovery waits as long as a server starts: after a crash it
-// applies its own log first, which can be gigabytes.
+// applies its own log first, and after a restore an archived one, which
+// can be gigabytes. Meanwhile it may only be read.
 func (c *cluster) awaitRecovery(ctx context.Context) error {
 	notice := time.NewTicker(recoveryInterval)
 	defer notice.Stop()
@@ -212,7 +213,7 @@ func (c *cluster) stop(ctx context.Context) error {
 }
 
 func (c *cluster) run(ctx context.Context, program string, args ...string) ([]byte, error) {
-	cmd := c.account.command(ctx, c.home.dir, filepath.Join(c.bin, program), args...)
+	cmd := c.account.Command(ctx, c.home.dir, filepath.Join(c.bin, program), args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
@@ -257,7 +258,15 @@ func (c *cluster) readPid() (pidFile, bool) {
 	}
 	pid, _ := strconv.Atoi(strings.TrimSpace(lines[0]))
 	port, _ := strconv.Atoi(strings.TrimSpace(lines[3]))
-	return pidFile{pid, port, len(lines) > 7 && strings.TrimSpace(lines[7]) == "starting"}, true
+	starting := len(lines) > 7 && strings.TrimSpace(lines[7]) == "starting"
+	return pidFile{pid, port, starting || c.recoversArchive()}, true
+}
+
+// recoversArchive reports whether the server recovers a backup: it calls
+// itself ready as soon as it can be read.
+func (c *cluster) recoversArchive() bool {
+	_, err := os.Stat(filepath.Join(c.home.data(), "recovery.signal"))
+	return err == nil
 }
 
 // runningPort returns the port of a server on the data directory that
@@ -331,9 +340,9 @@ func isPostgres(pid int) bool {
 	return !ended && strings.HasSuffix(name, "(postgres")
 }
 
-// An account is the user of the server's processes, because PostgreSQL
+// An Account is the user of the server's processes, because PostgreSQL
 // refuses to run as root.
-type account struct {
+type Account struct {
 	name     string
 	uid, gid uint32
 	switched bool // the caller is root, the server is not
@@ -342,9 +351,9 @@ type account struct {
 // serverUsers are the users for root's servers; the first that exists is used.
 var serverUsers = []string{"postgres", "nobody"}
 
-func serverAccount() (account, error) {
+func ServerAccount() (Account, error) {
 	if os.Geteuid() != 0 {
-		return account{}, nil
+		return Account{}, nil
 	}
 	for _, name := range serverUsers {
 		u, err := user.Lookup(name)
@@ -354,16 +363,16 @@ func serverAccount() (account, error) {
 		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
 		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
 		if uidErr == nil && gidErr == nil && uid != 0 {
-			return account{name, uint32(uid), uint32(gid), true}, nil
+			return Account{name, uint32(uid), uint32(gid), true}, nil
 		}
 	}
-	return account{}, fmt.Errorf("PostgreSQL refuses to run as root, and there is none of the users %v to run it as: run as an ordinary user", serverUsers)
+	return Account{}, fmt.Errorf("PostgreSQL refuses to run as root, and there is none of the users %v to run it as: run as an ordinary user", serverUsers)
 }
 
-// command returns a program that runs as the account, in dir, outside
+// Command returns a program that runs as the account, in dir, outside
 // the caller's terminal session: Ctrl-C must reach only the caller, who
 // stops the server after use.
-func (a account) command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
+func (a Account) Command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + dir}
@@ -374,24 +383,24 @@ func (a account) command(ctx context.Context, dir, program string, args ...strin
 	return cmd
 }
 
-// own creates a directory, private to the account.
-func (a account) own(dir string) error {
+// Own creates a directory, private to the account.
+func (a Account) Own(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return a.chown(dir)
+	return a.Chown(dir)
 }
 
-// chown makes the account the owner of a file or directory.
-func (a account) chown(path string) error {
+// Chown makes the account the owner of a file or directory.
+func (a Account) Chown(path string) error {
 	if !a.switched {
 		return nil
 	}
 	return os.Chown(path, int(a.uid), int(a.gid))
 }
 
-// chownAll does so for a whole tree.
-func (a account) chownAll(root string) error {
+// ChownAll does so for a whole tree.
+func (a Account) ChownAll(root string) error {
 	return filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !a.switched {
 			return err
@@ -400,11 +409,11 @@ func (a account) chownAll(root string) error {
 	})
 }
 
-// canWrite reports whether the account can work in dir: all its parents
+// CanWrite reports whether the account can work in dir: all its parents
 // must allow it.
-func (a account) canWrite(dir string) bool {
+func (a Account) CanWrite(dir string) bool {
 	if !a.switched {
 		return true
 	}
-	return a.command(context.Background(), dir, "/bin/sh", "-c", "test -w .").Run() == nil
+	return a.Command(context.Background(), dir, "/bin/sh", "-c", "test -w .").Run() == nil
 }

@@ -33,7 +33,7 @@ type home struct {
 const fallbackDir = "/var/lib/weir"
 
 // openHome creates or finds the home for dir and locks it.
-func openHome(dir string, a account) (*home, error) {
+func openHome(dir string, a Account) (*home, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -49,11 +49,11 @@ func openHome(dir string, a account) (*home, error) {
 	return &home{dir: place, asked: dir, lock: lock}, nil
 }
 
-func reachablePlace(dir string, a account) (string, error) {
-	if err := a.own(dir); err != nil {
+func reachablePlace(dir string, a Account) (string, error) {
+	if err := a.Own(dir); err != nil {
 		return "", fmt.Errorf("cannot make the database's directory: %w", err)
 	}
-	if a.canWrite(dir) {
+	if a.CanWrite(dir) {
 		return dir, nil
 	}
 	name := sha256.Sum256([]byte(dir))
@@ -61,10 +61,10 @@ func reachablePlace(dir string, a account) (string, error) {
 	if err := os.MkdirAll(fallbackDir, 0o755); err != nil {
 		return "", fmt.Errorf("user %s, which PostgreSQL runs as, cannot reach %q, and there is no other place: %w", a.name, dir, err)
 	}
-	if err := a.own(place); err != nil {
+	if err := a.Own(place); err != nil {
 		return "", err
 	}
-	if !a.canWrite(place) {
+	if !a.CanWrite(place) {
 		return "", fmt.Errorf("user %s, which PostgreSQL runs as, can reach neither %q nor %q: open the folders above to it, "+
 			"or run as an ordinary user", a.name, dir, place)
 	}
@@ -128,7 +128,7 @@ func (s *Server) renewPassword(ctx context.Context, cfg Config) error {
 // setPassword sets the password of both roles at once, in PostgreSQL's
 // single-user mode. It passes through a pipe, and is not logged.
 func (c *cluster) setPassword(ctx context.Context, password string) error {
-	cmd := c.account.command(ctx, c.home.dir, filepath.Join(c.bin, "postgres"), "--single", "-D", c.home.data(),
+	cmd := c.account.Command(ctx, c.home.dir, filepath.Join(c.bin, "postgres"), "--single", "-D", c.home.data(),
 		"-c", "log_statement=none", "-c", "log_min_duration_statement=-1", "-c", "log_min_error_statement=panic", "postgres")
 	cmd.Stdin = strings.NewReader(fmt.Sprintf("DO $$ BEGIN ALTER ROLE postgres PASSWORD '%[2]s'; "+
 		"IF EXISTS (SELECT FROM pg_roles WHERE rolname = '%[1]s') THEN ALTER ROLE %[1]s PASSWORD '%[2]s'; END IF; END $$\n", Role, password))
@@ -153,7 +153,7 @@ const (
 // A serverLog is the file that a server appends its log to.
 type serverLog struct {
 	path    string
-	account account
+	account Account
 }
 
 // former returns the path of the log rotated last.
@@ -165,7 +165,7 @@ func (l serverLog) open(most int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := errors.Join(file.Close(), l.account.chown(l.path), l.rotate(most)); err != nil {
+	if err := errors.Join(file.Close(), l.account.Chown(l.path), l.rotate(most)); err != nil {
 		return 0, err
 	}
 	info, err := os.Stat(l.path)

@@ -85,7 +85,7 @@ type Server struct {
 // Start creates a missing database, starts the server or takes over a
 // running one, and returns when it answers.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	account, err := serverAccount()
+	account, err := ServerAccount()
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (s *Server) findBinaries(cfg Config, major int) error {
 	}
 	s.cluster.bin = bin
 	if _, err := os.Stat(cache); err == nil {
-		return s.cluster.account.chownAll(cache)
+		return s.cluster.account.ChownAll(cache)
 	}
 	return nil
 }
@@ -244,6 +244,8 @@ func settings(cfg Config) map[string]string {
 		"shared_buffers":  "256MB",
 		"max_wal_size":    "4GB", // else full load would cause checkpoints all the time
 		"jit":             "off", // compiling costs more than the short queries of a service
+
+		"max_slot_wal_keep_size": "8GB", // a backup that does not run must not fill the disk
 	}
 	if runtime.GOOS == "linux" { // not all systems can
 		s["client_connection_check_interval"] = "2s" // a killed client's locks go, also where it waits for others
@@ -347,11 +349,16 @@ var ErrNotRunning = errors.New("no database server runs there")
 
 // Running returns the URL, with the password, of the server that
 // another process runs in dir.
-func Running(dir string) (string, error) {
+func Running(dir string) (string, error) { return running(dir, Role, Database) }
+
+// RunningAdmin is Running for the superuser and its database.
+func RunningAdmin(dir string) (string, error) { return running(dir, "postgres", "postgres") }
+
+func running(dir, role, database string) (string, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNotRunning, err)
 	}
-	account, err := serverAccount()
+	account, err := ServerAccount()
 	if err != nil {
 		return "", err
 	}
@@ -373,7 +380,7 @@ func Running(dir string) (string, error) {
 	if at.password == "" {
 		return "", fmt.Errorf("%q has no password: the next start sets one", home.passwordFile())
 	}
-	return at.url(Role, Database), nil
+	return at.url(role, database), nil
 }
 
 // statementCounter is the extension that measures statements. It works
