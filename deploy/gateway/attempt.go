@@ -2,97 +2,62 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 )
 
 // An attempt sends a request to one replica.
 type attempt struct {
 	request *http.Request
-	ended   func() // is called once the answer was read, or there is none
-
-	mu   sync.Mutex
-	read bool // something of the body was asked for
-	over bool // nothing more of it may be
+	done    func()      // is called once the answer was read, or there is none
+	sent    atomic.Bool // it had a connection, so the replica may have seen the request
 }
 
-// aim returns a copy of a request that goes to a host.
-func aim(ctx context.Context, request *http.Request, host string) *http.Request {
+// withHost returns a copy of a request that goes to a host.
+func withHost(ctx context.Context, request *http.Request, host string) *http.Request {
 	request = request.WithContext(ctx)
 	at := *request.URL
 	at.Host, request.URL = host, &at
 	return request
 }
 
-// send returns the answer of the replica at host, unless here ends before it
-// was read.
-func (a *attempt) send(here context.Context, transport http.RoundTripper, host string) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(a.request.Context())
-	detach := context.AfterFunc(here, func() { cancel(context.Cause(here)) })
-	end := sync.OnceFunc(func() {
+// send returns the answer of the replica at host, unless its ctx ends before
+// the answer was read.
+func (a *attempt) send(ctx context.Context, transport http.RoundTripper, host string) (*http.Response, error) {
+	own, cancel := context.WithCancelCause(a.request.Context())
+	detach := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	done := sync.OnceFunc(func() {
 		detach()
 		cancel(nil)
-		a.ended()
+		a.done()
 	})
-	request := aim(ctx, a.request, host)
+	own = httptrace.WithClientTrace(own, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { a.sent.Store(true) }})
+	request := withHost(own, a.request, host)
 	if request.Body != nil && request.Body != http.NoBody {
-		request.Body, request.GetBody = (*attemptBody)(a), nil
+		request.Body, request.GetBody = io.NopCloser(request.Body), nil // the next attempt may need it; the server closes it
 	}
 	answer, err := transport.RoundTrip(request)
 	if err != nil {
-		if why := context.Cause(ctx); why != nil {
+		if why := context.Cause(own); why != nil {
 			err = why
 		}
-		end()
+		done()
 		return nil, err
 	}
-	answer.Body = &answerBody{answer.Body, end}
+	answer.Body = &answerBody{answer.Body, done}
 	return answer, nil
 }
-
-// mayRepeat reports whether a request that failed has had no effect, or never
-// has one, and ends the attempt.
-func (a *attempt) mayRepeat(err error) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.over = true
-	var network *net.OpError
-	if errors.As(err, &network) && network.Op == "dial" {
-		return true
-	}
-	if a.request.Body == nil || a.request.Body == http.NoBody {
-		return a.request.Method == http.MethodGet || a.request.Method == http.MethodHead
-	}
-	return !a.read
-}
-
-// An attemptBody is the request's body. Closing it leaves that open, for the
-// next attempt: the server closes it.
-type attemptBody attempt
-
-func (b *attemptBody) Read(into []byte) (int, error) {
-	b.mu.Lock()
-	over := b.over
-	b.read = b.read || !over
-	b.mu.Unlock()
-	if over {
-		return 0, errSilent
-	}
-	return b.request.Body.Read(into)
-}
-
-func (b *attemptBody) Close() error { return nil }
 
 // An answerBody says when it was read.
 type answerBody struct {
 	io.ReadCloser
-	end func()
+	done func()
 }
 
 func (b *answerBody) Close() error {
-	defer b.end()
+	defer b.done()
 	return b.ReadCloser.Close()
 }

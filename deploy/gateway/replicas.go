@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -24,8 +25,11 @@ const (
 	probeTimeout  = 1500 * time.Millisecond
 )
 
-// maxReplicas are used of a module. Its name may have more addresses.
-const maxReplicas = 64
+const (
+	lookEvery   = 4  // probes
+	maxReplicas = 64 // of a module are used; its name may have more addresses
+	maxRepeats  = 1  // of a request that a replica may have seen
+)
 
 // errSilent ends the requests that wait for a replica.
 var errSilent = errors.New("the replica does not answer")
@@ -37,9 +41,8 @@ type Lookup func(ctx context.Context, host string) ([]string, error)
 // each whether it is ready. A request goes to the least busy one of those that
 // are, else of those that answer, else of all.
 //
-// It goes on to another replica if one is not reached or ends without having
-// read its body, or, if it is a GET without one, is lost in any way. So no
-// request that may have had an effect is sent twice.
+// It goes on to another replica if it was not sent, and once if it is a GET
+// without a body: no request that may have had an effect is sent twice.
 type Replicas struct {
 	target    *url.URL
 	transport http.RoundTripper
@@ -83,32 +86,43 @@ type replica struct {
 	host string // with its port
 
 	// Under the lock of Replicas.
-	state state
-	busy  int             // requests under way
-	here  context.Context //nolint:containedctx // of its requests: done once it is left
-	leave context.CancelCauseFunc
+	state  state
+	busy   int             // requests under way
+	ctx    context.Context //nolint:containedctx // of its requests: done once it is left
+	cancel context.CancelCauseFunc
 }
 
 // newReplica is waiting: until it was asked, others are better.
 func newReplica(host string) *replica {
 	one := &replica{host: host, state: waiting}
-	one.here, one.leave = context.WithCancelCause(context.Background())
+	one.ctx, one.cancel = context.WithCancelCause(context.Background())
 	return one
 }
 
 // Run looks for replicas and asks them until ctx ends.
 func (r *Replicas) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		var asked sync.WaitGroup
-		asked.Go(func() { r.look(ctx) })
-		for _, one := range r.replicas() {
-			asked.Go(func() { r.say(one, r.ask(ctx, one.host)) })
+	for round := 0; ctx.Err() == nil; round++ {
+		if round%lookEvery == 0 {
+			r.look(ctx)
 		}
-		asked.Wait()
-		r.measure()
+		r.askAll(ctx)
 		lifecycle.Pause(ctx, probeInterval)
 	}
 	return nil
+}
+
+// askAll asks all replicas at once, and then judges them together.
+func (r *Replicas) askAll(ctx context.Context) {
+	known := r.replicas()
+	said := make([]state, len(known))
+	var asked sync.WaitGroup
+	for i, one := range known {
+		asked.Go(func() { said[i] = r.ask(ctx, one.host) })
+	}
+	asked.Wait()
+	if ctx.Err() == nil { // else nobody could answer
+		r.note(known, said)
+	}
 }
 
 func (r *Replicas) replicas() []*replica {
@@ -122,6 +136,8 @@ func (r *Replicas) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	addresses, err := r.lookup(ctx, r.target.Hostname())
+	slices.Sort(addresses)
+	addresses = slices.Compact(addresses)
 	if err != nil || len(addresses) == 0 {
 		return // those that are known stay: whether they answer, they say themselves
 	}
@@ -144,39 +160,47 @@ func (r *Replicas) ask(ctx context.Context, host string) state {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	at := url.URL{Scheme: r.target.Scheme, Host: r.target.Host, Path: "/readyz"}
-	answer, err := r.transport.RoundTrip(aim(ctx, &http.Request{Method: http.MethodGet, URL: &at, Header: http.Header{}}, host))
+	answer, err := r.transport.RoundTrip(withHost(ctx, &http.Request{Method: http.MethodGet, URL: &at, Header: http.Header{}}, host))
 	if err != nil {
 		return silent
 	}
 	defer answer.Body.Close()
+	_, _ = io.CopyN(io.Discard, answer.Body, maxReadyAnswer) // so that the connection is kept
 	if answer.StatusCode != http.StatusOK {
 		return waiting
 	}
 	return ready
 }
 
-// say notes what a replica says. One that became silent is left, unless all
-// are: then the machine is busy, and to wait is better than to fail.
-func (r *Replicas) say(one *replica, now state) {
+// note notes what replicas said. Those that became silent are left, unless all
+// are: then this machine or the network is busy, and to wait is better than to fail.
+func (r *Replicas) note(asked []*replica, said []state) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if (one.state == silent) != (now == silent) {
-		r.logger.Info("a replica has begun or ceased to answer", slog.String("module", r.target.Host), slog.String("replica", one.host), slog.String("state", now.String()))
+	for i, one := range asked {
+		if (one.state == silent) != (said[i] == silent) {
+			r.logger.Info("a replica has begun or ceased to answer",
+				slog.String("module", r.target.Host), slog.String("replica", one.host), slog.String("state", said[i].String()))
+		}
+		one.state = said[i]
 	}
-	one.state = now
-	others := slices.ContainsFunc(r.known, func(other *replica) bool { return other.state != silent })
-	if now == silent && others {
-		one.leave(errSilent)
-		one.here, one.leave = context.WithCancelCause(context.Background())
+	if slices.ContainsFunc(r.known, func(one *replica) bool { return one.state != silent }) {
+		for _, one := range r.known {
+			one.leave()
+		}
+	}
+	r.measure()
+}
+
+// leave ends the requests of a replica that is silent.
+func (one *replica) leave() {
+	if one.state == silent {
+		one.cancel(errSilent)
+		one.ctx, one.cancel = context.WithCancelCause(context.Background())
 	}
 }
 
 func (r *Replicas) measure() {
-	if r.count == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	var by [silent + 1]float64
 	for _, one := range r.known {
 		by[one.state]++
@@ -186,13 +210,13 @@ func (r *Replicas) measure() {
 	}
 }
 
-// take chooses a replica for a request, apart from those that it was at; nil: none is left.
-func (r *Replicas) take(were []*replica) (*replica, context.Context) {
+// take chooses a replica that was not tried; nil: none is left.
+func (r *Replicas) take(tried []*replica) (*replica, context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var best *replica
 	for _, one := range r.known {
-		if !slices.Contains(were, one) && (best == nil || one.state < best.state || one.state == best.state && one.busy < best.busy) {
+		if !slices.Contains(tried, one) && (best == nil || one.state < best.state || one.state == best.state && one.busy < best.busy) {
 			best = one
 		}
 	}
@@ -200,7 +224,7 @@ func (r *Replicas) take(were []*replica) (*replica, context.Context) {
 		return nil, nil
 	}
 	best.busy++
-	return best, best.here
+	return best, best.ctx
 }
 
 func (r *Replicas) giveBack(one *replica) {
@@ -210,17 +234,29 @@ func (r *Replicas) giveBack(one *replica) {
 }
 
 // RoundTrip sends a request to a replica, or more than one as Replicas says.
-func (r *Replicas) RoundTrip(request *http.Request) (answer *http.Response, err error) {
-	err = fmt.Errorf("%s has no address", r.target.Host)
-	for were := []*replica(nil); ; {
-		to, here := r.take(were)
+func (r *Replicas) RoundTrip(request *http.Request) (*http.Response, error) {
+	err := fmt.Errorf("%s has no address", r.target.Host)
+	tried, repeats := []*replica(nil), 0
+	for {
+		to, ctx := r.take(tried)
 		if to == nil {
 			return nil, err
 		}
-		one := &attempt{request: request, ended: func() { r.giveBack(to) }}
-		if answer, err = one.send(here, r.transport, to.host); err == nil || request.Context().Err() != nil || !one.mayRepeat(err) {
+		one := &attempt{request: request, done: func() { r.giveBack(to) }}
+		var answer *http.Response
+		if answer, err = one.send(ctx, r.transport, to.host); err == nil || request.Context().Err() != nil {
 			return answer, err
 		}
-		were = append(were, to)
+		if one.sent.Load() {
+			if repeats++; repeats > maxRepeats || !harmless(request) {
+				return nil, err
+			}
+		}
+		tried = append(tried, to)
 	}
+}
+
+// harmless reports whether a request has no effect.
+func harmless(request *http.Request) bool {
+	return (request.Method == http.MethodGet || request.Method == http.MethodHead) && (request.Body == nil || request.Body == http.NoBody)
 }

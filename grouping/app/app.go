@@ -149,6 +149,8 @@ func (a *App) Behind() []httpapi.Backlog {
 // others have created the topics that it reads.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
+	ctx, stop := a.base.Endpoint.Leaving(ctx)
+	defer stop()
 	defer a.keys.meter.Finish(a.keys.facts.Used)
 	return lifecycle.Run(ctx, a.ensureTopic, a.base.Logs.Watch, a.logs.Run, a.tenants.Run, a.eraser.Run, a.relay.Run, a.keys.reader.Run, a.projects.Run,
 		a.pruner.Run, a.keys.plaintext.Run, a.keys.publishUses, a.runJobs, a.base.Endpoint.Run, a.base.Telemetry.Run)

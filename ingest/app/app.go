@@ -253,6 +253,8 @@ func (a *App) Behind() []httpapi.Backlog {
 // missing, and waits for those of others.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
+	ctx, stop := a.base.Endpoint.Leaving(ctx)
+	defer stop()
 	defer a.uses.finish()
 	defer a.store.rejected.Finish()
 	return lifecycle.Run(ctx, slices.Concat(a.followed.loops(), a.uses.loops(), a.spending.loops(), []func(context.Context) error{

@@ -268,6 +268,8 @@ func (a *App) Report() integrity.Report { return a.checker.Report() }
 // Run runs until ctx ends. It waits for topics that other modules create.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
+	ctx, stop := a.base.Endpoint.Leaving(ctx)
+	defer stop()
 	work := []func(context.Context) error{a.ensureTopics, a.base.Logs.Watch, a.relay.Run, a.known.credentials.Run, a.known.projects.Run, a.plaintext.Run,
 		a.base.Endpoint.Run, a.base.Telemetry.Run}
 	for _, c := range a.consuming {

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/httpapi/connections"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // ServerConfig sets where a service listens. Embed it in a service's configuration.
@@ -27,7 +28,7 @@ type ServerConfig struct {
 	TrustedProxies []string `help:"Addresses or prefixes of proxies that end TLS and whose X-Forwarded headers count." env:"WEIR_TRUSTED_PROXIES"`
 
 	Leave time.Duration `help:"How long to serve further requests after a stop, while /readyz says no: as long as gateways and load balancers take to notice." env:"WEIR_LEAVE" default:"0s"`
-	Drain time.Duration `help:"How long open requests may continue after that. Whatever kills the process has to wait a little longer." env:"WEIR_DRAIN" default:"45s"`
+	Drain time.Duration `help:"How long open requests may continue once a stopping process serves no further ones. Whatever kills the process has to wait a little longer." env:"WEIR_DRAIN" default:"45s"`
 
 	Connections ConnectionConfig `embed:""`
 }
@@ -68,6 +69,7 @@ func (c ServerConfig) Validate() error {
 type Endpoint struct {
 	server   *Server
 	listener net.Listener // nil: none
+	leave    time.Duration
 }
 
 // Open loads the certificate and opens the listener, if there is an
@@ -89,10 +91,10 @@ func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func
 		return nil, err
 	}
 	server := &Server{
-		Handler: handler, TLS: tlsConfig, TrustedProxies: proxies, Logger: logger, Clock: clock, Leave: c.Leave, Drain: c.Drain,
+		Handler: handler, TLS: tlsConfig, TrustedProxies: proxies, Logger: logger, Clock: clock, Drain: c.Drain,
 		Limits: c.Connections.Limits(), Metrics: metrics,
 	}
-	return &Endpoint{server: server, listener: listener}, nil
+	return &Endpoint{server: server, listener: listener, leave: c.Leave}, nil
 }
 
 // OnPlaintext makes the endpoint report requests over plain HTTP: see
@@ -109,6 +111,21 @@ func (e *Endpoint) Addr() string {
 		return ""
 	}
 	return e.listener.Addr().String()
+}
+
+// Leaving returns the context of a process that has to stop when ctx ends:
+// WEIR_LEAVE later. Until then the endpoint serves, with all that runs in that
+// context, but says that it is not ready, so that load balancers leave first.
+func (e *Endpoint) Leaving(ctx context.Context) (context.Context, context.CancelFunc) {
+	if e.leave == 0 {
+		return context.WithCancel(ctx)
+	}
+	later, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), stopKey{}, ctx.Done()))
+	context.AfterFunc(ctx, func() {
+		lifecycle.Pause(later, e.leave)
+		cancel()
+	})
+	return later, cancel
 }
 
 // Run serves until ctx ends (see Server.Serve).

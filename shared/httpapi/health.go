@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -23,6 +24,8 @@ type Backlog struct {
 	SecondsLeft float64 `json:"seconds_left,omitempty"` // at the pace so far; 0: not known
 }
 
+const readyPath = "/readyz"
+
 // Health adds /healthz (the process answers) and /readyz (it can serve;
 // else 500 unavailable with the parts that are not ready). A service that
 // catches up can serve, and /readyz says how far it is. Both are public,
@@ -30,18 +33,23 @@ type Backlog struct {
 // much there is to apply is not said.
 func Health(router chi.Router, ready Readiness) {
 	router = router.With(publicHealth)
+	var logged atomic.Pointer[string] // the last reason: probes ask again and again
 	router.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
-	router.Get("/readyz", Handle(func(w http.ResponseWriter, r *http.Request) error {
+	router.Get(readyPath, Handle(func(w http.ResponseWriter, r *http.Request) error {
 		if stopping(r) {
 			return Unavailable("This process is stopping", time.Second)
 		}
 		behind, err := ready(r.Context())
 		if err != nil {
-			Logger(r.Context()).Info("not ready", slog.String("error", Redact(err.Error())))
+			reason := Redact(err.Error())
+			if last := logged.Swap(&reason); last == nil || *last != reason {
+				Logger(r.Context()).Info("not ready", slog.String("error", reason))
+			}
 			return Unavailable("Not ready yet"+partsOf(err), time.Second)
 		}
+		logged.Store(nil)
 		WriteJSON(w, http.StatusOK, readyAnswer(behind))
 		return nil
 	}))

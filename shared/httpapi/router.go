@@ -196,7 +196,7 @@ func watch(options Options) func(http.Handler) http.Handler {
 				status, took := observedStatus(r, wrapped.Status()), options.Clock().Sub(started)
 				observe(r.Context(), route(r), r.Method, status, took)
 				tracing.Answered(r.Context(), known(r.Method), route(r), status)
-				Logger(r.Context()).Log(r.Context(), level(status), "request",
+				Logger(r.Context()).Log(r.Context(), level(route(r), status), "request",
 					slog.String("method", r.Method), slog.String("route", route(r)), slog.Int("status", status),
 					slog.Int("bytes", wrapped.BytesWritten()), slog.Duration("took", took))
 			}()
@@ -226,8 +226,8 @@ func route(r *http.Request) string {
 	return ""
 }
 
-func level(status int) slog.Level {
-	if status >= http.StatusInternalServerError {
+func level(route string, status int) slog.Level {
+	if status >= http.StatusInternalServerError && route != readyPath {
 		return slog.LevelWarn
 	}
 	return slog.LevelDebug

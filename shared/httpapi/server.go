@@ -51,8 +51,7 @@ type Server struct {
 	// connection. It must not wait. May be nil.
 	OnPlaintext func(PlaintextRequest)
 
-	Leave time.Duration // how long further requests are served after Serve's context has ended
-	Drain time.Duration // how long requests may run on after that; 0: DefaultDrain
+	Drain time.Duration // how long requests may run on after Serve's context has ended; 0: DefaultDrain
 
 	Limits  connections.Limits    // of connections; 0 means the default
 	Metrics prometheus.Registerer // may be nil
@@ -91,9 +90,8 @@ func ParseProxies(texts []string) ([]netip.Prefix, error) {
 	return proxies, nil
 }
 
-// Serve serves on listener until ctx ends. For the time of Leave it then
-// goes on, though not ready, so that load balancers notice, and lets running
-// requests finish within Drain.
+// Serve serves on listener until ctx ends, then lets running requests
+// finish within Drain.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if err := s.limit(); err != nil {
 		return errors.Join(err, listener.Close())
@@ -114,7 +112,6 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	case err := <-failed:
 		return errors.Join(err, server1.Close(), server2.Close())
 	case <-ctx.Done():
-		time.Sleep(s.Leave)
 		return shutdown(cmp.Or(s.Drain, DefaultDrain), server1, server2)
 	}
 }
@@ -150,7 +147,11 @@ func stopping(r *http.Request) bool {
 }
 
 func (s *Server) server(ctx context.Context, handler http.Handler) *http.Server {
-	base := context.WithValue(context.Background(), stopKey{}, ctx.Done())
+	stop := Stopping(ctx) // before ctx ends: see Endpoint.Leaving
+	if stop == nil {
+		stop = ctx.Done()
+	}
+	base := context.WithValue(context.Background(), stopKey{}, stop)
 	return &http.Server{
 		Handler:                      handler,
 		BaseContext:                  func(net.Listener) context.Context { return base },

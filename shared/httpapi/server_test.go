@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -207,47 +206,6 @@ func TestServerDrains(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A server that was told to stop serves on while it leaves, over connections
-// that end with their next answer, and says that it is not ready.
-func TestServerLeaves(t *testing.T) {
-	listener, err := httpapi.Listen("127.0.0.1:0")
-	testenv.Must(t, err)
-	lender := httptest.NewTLSServer(nil)
-	defer lender.Close()
-	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
-	httpapi.Health(router, func(context.Context) ([]httpapi.Backlog, error) { return nil, nil })
-	server := httpapi.Server{
-		Handler: router, Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Leave: 3 * time.Second,
-		TLS: &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12},
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, listener) }()
-	get := func(path string) (status int, closed bool) {
-		response, err := lender.Client().Get("https://" + listener.Addr().String() + path)
-		testenv.Must(t, err)
-		defer response.Body.Close()
-		_, _ = io.Copy(io.Discard, response.Body)
-		return response.StatusCode, response.Close
-	}
-	if status, closed := get("/readyz"); status != http.StatusOK || closed {
-		t.Errorf("before: %d, closed: %t", status, closed)
-	}
-	stop()
-	testenv.Eventually(t, func() error {
-		if status, _ := get("/readyz"); status != http.StatusInternalServerError {
-			return fmt.Errorf("ready while it stops: %d", status)
-		}
-		return nil
-	})
-	for range 2 { // the second over a new connection
-		if status, closed := get("/healthz"); status != http.StatusOK || !closed {
-			t.Errorf("while it leaves: %d, closed: %t", status, closed)
-		}
-	}
-	testenv.Must(t, <-ended)
 }
 
 // Only trusted proxies decide a request's origin; no header of a

@@ -213,6 +213,8 @@ func (a *App) Behind() (behind []httpapi.Backlog) {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
+	ctx, stop := a.base.Endpoint.Leaving(ctx)
+	defer stop()
 	topics := func(ctx context.Context) error { return a.base.EnsureTopics(ctx, contract.Topics(0, 0)) } // where missing
 	return lifecycle.Run(ctx, topics, a.base.Logs.Watch, a.out.relay.Run, a.out.tombstones.Run, a.in.state.Run, a.in.accounts.Run, a.in.usage.Run,
 		a.deletions.loop.Run, a.deletions.eraser.Run, a.out.withdrawing.Run, a.deletions.reports.Run, a.notices.run,

@@ -122,5 +122,7 @@ func (a *App) Run(ctx context.Context) error {
 		return err
 	}
 	endpoint.OnPlaintext(a.plaintext.See)
+	ctx, stop := endpoint.Leaving(ctx)
+	defer stop()
 	return lifecycle.Run(ctx, append(a.replicas, endpoint.Run, a.plaintext.Run, a.metrics.Run)...)
 }
