@@ -52,7 +52,8 @@ func (b *Bundle) summary() (s Columns) {
 			s.list = append(s.list, table)
 		case path.isOfNoText(): // which counts as unknown where it is missing
 		default:
-			s.others[path] = s.others[path]
+			array := s.others[path]
+			s.others[path] = array // so that it is there
 		}
 	}
 	if len(s.others) > maxSummaryPaths {

@@ -96,7 +96,8 @@ func (r *recovery) choose(until time.Time) error {
 		}
 	}
 	if r.base.Name == "" {
-		return fmt.Errorf("%s is before the oldest base backup, of %s: nothing earlier can be recovered", until.Format(time.RFC3339), bases[0].At.Format(time.RFC3339))
+		return fmt.Errorf("%s is before the oldest base backup, of %s: nothing earlier can be recovered",
+			until.Format(time.RFC3339), bases[0].At.Format(time.RFC3339))
 	}
 	var archived Archived
 	if err := read(filepath.Join(r.folder.stretch(r.base.Stretch), archivedFile), &archived); err != nil {

@@ -172,5 +172,7 @@ func restoreCommand(dir string) (string, error) {
 	if strings.ContainsAny(dir, "'%\\\n") {
 		return "", fmt.Errorf("the directory %q has characters that PostgreSQL's restore_command can't have: rename it", dir)
 	}
-	return fmt.Sprintf(`f='%s/%%f'; if [ -f "$f" ]; then cp "$f" "%%p" || exit 255; elif [ -f "$f.gz" ]; then gzip -dc "$f.gz" > "%%p" || exit 255; else exit 1; fi`, dir), nil
+	const command = `f='%s/%%f'; if [ -f "$f" ]; then cp "$f" "%%p" || exit 255; ` +
+		`elif [ -f "$f.gz" ]; then gzip -dc "$f.gz" > "%%p" || exit 255; else exit 1; fi`
+	return fmt.Sprintf(command, dir), nil
 }

@@ -47,7 +47,8 @@ func (c *hostChecker) continuous(s continuous.Status) {
 	before := len(c.report.Findings)
 	fail := func(level Level, seen string) { c.report.add(level, "backup", c.BackupDir, seen, fix) }
 	if age(s.At) > backupStands {
-		fail(Fail, "weir backup continuous has not worked for "+age(s.At).String()+": the server keeps what is not archived, as far as max_slot_wal_keep_size lets it")
+		fail(Fail, "weir backup continuous has not worked for "+age(s.At).String()+
+			": the server keeps what is not archived, as far as max_slot_wal_keep_size lets it")
 	} else if age(s.Archived) > archiveLags {
 		fail(Fail, "the log is archived up to "+s.Archived.Format(time.RFC3339)+" only")
 	}

@@ -139,7 +139,8 @@ func (s *logStore) run(ctx context.Context, sum func(context.Context) error) err
 		s.base.Logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		lifecycle.Pause(ctx, retryDelay)
 	}
-	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, s.move, s.runArchiver, s.relay.Run, s.evaluator.Run, s.rejected.Run, sum)
+	return lifecycle.Run(ctx, s.consumer.Run, s.deleted.Run, s.eraser.Run, s.pruner.Run, s.merger.Run, s.move, s.runArchiver, s.relay.Run,
+		s.evaluator.Run, s.rejected.Run, sum)
 }
 
 // runArchiver moves texts of past days to the archive, where there is one.

@@ -16,8 +16,8 @@ type backupCommands struct {
 	Continuous continuousCommand `cmd:"" help:"Keep base backups of the PostgreSQL server and all its write-ahead log, and restore the newest by itself to prove it."`
 }
 
-const continuousHelp = `Backs up a PostgreSQL server as a whole for as long as it runs: base backups, and the write-ahead log as it is written. weir recover brings the server
-back as it was at any instant since the oldest base backup. The newest is restored by itself into a scratch server, with all log that follows, and looked at.
+const continuousHelp = `Backs up a PostgreSQL server as a whole for as long as it runs: base backups, and the write-ahead log as it is written.
+weir recover brings the server back as it was at any instant since the oldest base backup. The newest is restored by itself into a scratch server, with all log that follows, and looked at.
 
   weir backup continuous --to /var/backups/weir
 
@@ -39,8 +39,8 @@ func (c *continuousCommand) Run(ctx context.Context, logger *slog.Logger) error 
 	return continuous.Run(ctx, c.Config, logger)
 }
 
-const recoverHelp = `Makes a data directory from a continuous backup. Its server recovers itself at its first start, until the given time, and then serves. The backup stays
-as it is, and has to be readable for the server until then.
+const recoverHelp = `Makes a data directory from a continuous backup. Its server recovers itself at its first start, until the given time, and then serves.
+The backup stays as it is, and has to be readable for the server until then.
 
   weir recover /var/backups/weir --to /var/lib/postgresql/17/main
   weir recover /var/backups/weir --to .weir/postgres/data --until 2026-11-23T14:05:00Z

@@ -46,7 +46,7 @@ func (r *rejectedCommand) print(ctx context.Context, api *client.Client, screen 
 	if err != nil {
 		return err
 	}
-	heads := []string{"ENTRIES", "CODE", "KEY", "LAST", "FOR EXAMPLE"}
+	heads := []string{"ENTRIES", "CODE", "KEY", "LAST", "EXAMPLE"}
 	return screen.List(r.JSON, found, "Nothing was rejected.", heads, func(item json.RawMessage) ([]string, error) {
 		var rejected struct {
 			Key, Code string

@@ -100,7 +100,8 @@ func (k fetchKey) read(s *scan, of []ingest.Candidate) (found []readBlock, err e
 		FROM unnest($5::text[], $6::timestamptz[], $7::uuid[]) WITH ORDINALITY AS t (project, received_at, block, number)
 		JOIN blocks AS b ON b.organization = $4 AND b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3
 			AND b.project = t.project AND b.received_at = t.received_at AND b.block = t.block`,
-		part(ingest.ReadDirectory, `directory`, `NULL::bytea`), part(ingest.ReadColumns, `columns`, `NULL::bytea`), part(ingest.ReadSummary, `summary`, `NULL::bytea`),
+		part(ingest.ReadDirectory, `directory`, `NULL::bytea`), part(ingest.ReadColumns, `columns`, `NULL::bytea`),
+		part(ingest.ReadSummary, `summary`, `NULL::bytea`),
 		part(ingest.ReadTexts, textsColumns, `NULL::bytea, NULL::text, NULL::bigint, NULL::int`)), // pgx is slow where types differ
 		args, func(rows pgx.Rows) (err error) {
 			found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b readBlock, err error) {

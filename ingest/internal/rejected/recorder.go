@@ -80,7 +80,7 @@ func NewRecorder(config Config) *Recorder {
 	config.Interval = cmp.Or(config.Interval, defaultInterval)
 	lost := promauto.With(config.Metrics).NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_ingest_rejections_lost_total",
-		Help: "Rejected entries that are missing among those of the last day: of too many keys at once (full), or not to be saved (unsaved).",
+		Help: "Rejected entries that are missing among those of the last day: of too many keys at once (full), or that could not be saved (unsaved).",
 	}, []string{"reason"})
 	for _, reason := range []string{"full", "unsaved"} {
 		lost.WithLabelValues(reason)
@@ -171,13 +171,28 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, r.Interval, r.Save, lifecycle.Warn(r.Logger, "cannot save what was rejected"))
 }
 
-// Finish saves what was rejected last, once no request is under way.
+// Finish saves what was rejected last, once no request is under way: what a
+// Save has left, and what came since.
 func (r *Recorder) Finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
 	defer cancel()
-	if err := r.Save(ctx); err != nil {
+	err := r.Save(ctx)
+	if err == nil {
+		err = r.Save(ctx)
+	}
+	if err != nil {
+		r.pending = append(r.pending, r.take()...)
+		r.lose()
 		r.Logger.Warn("what was rejected last is not saved", slog.String("error", err.Error()))
 	}
+}
+
+// lose counts what is pending as lost.
+func (r *Recorder) lose() {
+	for i := range r.pending {
+		r.lost.WithLabelValues("unsaved").Add(float64(r.pending[i].Entries))
+	}
+	r.pending = nil
 }
 
 // Save saves what was gathered. While the database is away, it keeps that, and
@@ -196,9 +211,7 @@ func (r *Recorder) Save(ctx context.Context) error {
 		return err
 	}
 	if err != nil {
-		for i := range r.pending {
-			r.lost.WithLabelValues("unsaved").Add(float64(r.pending[i].Entries))
-		}
+		r.lose()
 	}
 	r.pending = nil
 	return err
