@@ -65,7 +65,7 @@ func (r recovery) start(ctx context.Context) (s *scratch, err error) {
 // stop ends the server at once.
 func (s *scratch) stop() error {
 	_ = s.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended
-	_ = <-s.ended                             // by the signal
+	<-s.ended                                 //nolint:errcheck // it fails by the signal
 	return os.RemoveAll(s.socket)
 }
 

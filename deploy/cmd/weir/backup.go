@@ -17,7 +17,8 @@ type backupCommands struct {
 }
 
 const continuousHelp = `Backs up a PostgreSQL server as a whole for as long as it runs: base backups, and the write-ahead log as it is written.
-weir recover brings the server back as it was at any instant since the oldest base backup. The newest is restored by itself into a scratch server, with all log that follows, and looked at.
+weir recover brings the server back as it was at any instant since the oldest base backup. The newest base backup is restored
+by itself into a scratch server, with all log that follows, and looked at.
 
   weir backup continuous --to /var/backups/weir
 
