@@ -38,15 +38,16 @@ func (r *Ruler) Apply(set *Ruleset, batch *Batch, environment string, late func(
 		start = line.End
 		text, charged := r.judge(set, sent, environment)
 		ruling.add(set, r.applied, int64(len(sent)))
-		batch.Bytes, batch.Apart = batch.Bytes+charged, batch.Apart+charged-int64(len(text))
+		batch.Bytes += charged
 		if text == nil {
+			batch.Apart += charged
 			continue
 		}
 		if inPlace && len(kept)+len(text)+1 > start {
 			kept, inPlace = append(make([]byte, 0, len(lines)+len(batch.Accepted)), kept...), false // a level grows by one byte
 		}
 		kept = append(append(kept, text...), '\n')
-		accepted = append(accepted, Line{End: len(kept), HasError: line.HasError})
+		accepted = append(accepted, Line{End: len(kept), HasError: line.HasError, Beyond: int32(charged - int64(len(text)))})
 	}
 	batch.LeftOut = len(batch.Accepted) - len(accepted)
 	batch.Lines, batch.Accepted = kept, accepted
