@@ -38,8 +38,9 @@ func (r *redactor) each(text []byte, add func(start, end int)) {
 	if !r.expression.Match(text) { // which allocates nothing
 		return
 	}
-	found := r.expression.FindAllIndex(text, maxFinds+1)
-	if len(found) > maxFinds {
+	most := min(maxFinds, max(1, maxReread/len(text)))
+	found := r.expression.FindAllIndex(text, most+1)
+	if len(found) > most {
 		add(0, len(text))
 		return
 	}
@@ -65,6 +66,8 @@ type seeker struct {
 	matches []redaction // in a string, decoded
 	decoded []byte
 	names   map[string]bool // of fields, whether they are a secret's; bounded by maxNames
+	late    func() bool     // asked after each text in which an expression finds something
+	stopped bool            // it was late: the rest of the entry is not looked at
 }
 
 // maxNames is how many names of fields are remembered.
@@ -236,7 +239,7 @@ func (s *seeker) str(start, end int, named bool) {
 		s.matches = append(s.matches, redaction{end: len(text), with: passwordLabel})
 	}
 	has := hintsIn(text)
-	for i := 0; i < len(s.rule.what) && !named; i++ {
+	for i := 0; i < len(s.rule.what) && !named && !s.stopped; i++ {
 		redactor := &s.rule.what[i]
 		if has&redactor.needs != redactor.needs {
 			continue
@@ -250,6 +253,7 @@ func (s *seeker) str(start, end int, named bool) {
 			}
 			s.matches = append(s.matches, redaction{start: from, end: to, with: redactor.label})
 		})
+		s.stopped = redactor.expression != nil && len(s.matches) > 0 && s.late()
 	}
 	if len(s.matches) == 0 {
 		return

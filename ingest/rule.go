@@ -20,6 +20,7 @@ const (
 	maxExpression   = 200      // bytes of one
 	maxSteps        = 150      // of all expressions, as regexp compiles them: a byte costs each step some nanoseconds
 	maxFinds        = 50       // of an expression in a text: with more, all of the text goes
+	maxReread       = 64 << 10 // bytes: of a long text that many finds would read again, it goes earlier
 )
 
 // A RuleKind is what a rule does.

@@ -83,7 +83,7 @@ func entryWith(message, metadata string) string {
 // judged is what rules make of an entry, and what it is charged.
 func judged(t testing.TB, rules, entry string) (string, int64) {
 	t.Helper()
-	var r Ruler
+	r := Ruler{seeker: seeker{late: never}}
 	kept, charged := r.judge(rulesOf(t, rules), []byte(entry), "prod")
 	return string(kept), charged
 }
@@ -150,6 +150,41 @@ func TestRedact(t *testing.T) {
 		if !json.Valid([]byte(want)) {
 			t.Errorf("%s is no JSON", want)
 		}
+	}
+}
+
+// What an expression costs a text has a bound: with a star that looks to the
+// end of the text, each find reads all of it.
+func TestLongTextsAreRedactedWhole(t *testing.T) {
+	rules := "redact /a((" + strings.Repeat(".?", 56) + ")*b)?/"
+	for size, want := range map[int]string{
+		10 << 10: strings.Repeat("*x", 3) + strings.Repeat("y", 10<<10-6), 100 << 10: "[redacted]",
+	} {
+		text := "axaxax" + strings.Repeat("y", size-6)
+		if got, _ := judged(t, rules, entryWith(text, "")); got != entryWith(want, "") {
+			t.Errorf("%d bytes became %.100s", size, got)
+		}
+	}
+}
+
+// Time may be up inside an entry.
+func TestRulesGiveUp(t *testing.T) {
+	looks := 0
+	late := func() bool {
+		looks++
+		return looks > 2
+	}
+	body := `{"logs":[` + entryWith("order 1", `"a":"order 2","b":"order 3","c":"order 4"`) + `]}`
+	batch, err := NewParser(DefaultLimits()).Parse([]byte(body))
+	if err != nil || batch.Rejected > 0 {
+		t.Fatal(err, batch.Faults)
+	}
+	if _, done := new(Ruler).Apply(rulesOf(t, "redact /order/"), batch, "", late); done || looks != 3 {
+		t.Errorf("done is %t after %d looks at the time", done, looks)
+	}
+	looks = 0
+	if p := NewPreviewer(rulesOf(t, "redact /order/"), late); p.Add(&Found{Stored: Stored{Text: []byte(entryWith("order 1", `"a":"order 2","b":"order 3"`))}}) || p.Preview().Entries != 0 {
+		t.Errorf("the preview counts %d entries", p.Preview().Entries)
 	}
 }
 
