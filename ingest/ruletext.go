@@ -173,13 +173,13 @@ func (p *ruleLine) sample(r *IngestRule) {
 		return
 	}
 	if r.rate = percent / 100; p.skip("by") {
-		r.paths = p.paths(1)
+		r.paths = p.paths(r.Kind, 1)
 	}
 	p.mayEnd(r, "Write by and a field, if and a query, or nothing: sample 10% by trace_id if level:info.")
 }
 
 // paths reads fields up to a number of them, with commas between.
-func (p *ruleLine) paths(most int) (paths []jsonPath) {
+func (p *ruleLine) paths(kind RuleKind, most int) (paths []jsonPath) {
 	for n := 1; p.err == nil; n++ {
 		p.blanks()
 		at := p.at
@@ -187,7 +187,9 @@ func (p *ruleLine) paths(most int) (paths []jsonPath) {
 		field, err := ParseField(name)
 		switch {
 		case n > most:
-			p.fail(at, fmt.Sprintf("There are more than %d fields.", most), "Name fewer.")
+			p.fail(at, fmt.Sprintf("There are more fields than %d.", most), "Name fewer.")
+		case kind == RuleRedact && isFixed(name):
+			p.fail(at, fmt.Sprintf("%s can't be redacted.", name), fmt.Sprintf("Name other fields; metadata.%s for one of that name in metadata.", name))
 		case err != nil || len(field.paths) == 0:
 			p.fail(at, fmt.Sprintf("%.40q is no field of the text.", name), "Name one, such as message, error.message or metadata.user.id.")
 		}
@@ -197,6 +199,11 @@ func (p *ruleLine) paths(most int) (paths []jsonPath) {
 		}
 	}
 	return paths
+}
+
+// isFixed reports whether a field has to stay what it is.
+func isFixed(name string) bool {
+	return name == entryfield.Timestamp || name == entryfield.Level || name == entryfield.Environment || name == "received_at"
 }
 
 func (p *ruleLine) comma() bool {
@@ -222,7 +229,7 @@ func (p *ruleLine) redact(r *IngestRule) {
 		}
 	}
 	if p.err == nil && p.skip("in") {
-		r.paths = p.paths(maxRulePaths)
+		r.paths = p.paths(r.Kind, maxRulePaths)
 	}
 	p.mayEnd(r, "Write a comma and another pattern, in and fields, if and a query, or nothing: redact email in message if service:shop.")
 }

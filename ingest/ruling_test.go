@@ -75,9 +75,11 @@ func mapped(from, to string) func(map[string]any) map[string]any {
 		return value
 	}
 	return func(entry map[string]any) map[string]any {
-		for name := range entry {
+		for _, name := range slices.Collect(keysOf(entry)) {
 			if name != "level" && name != "timestamp" && name != "environment" {
-				entry[name] = visit(entry[name])
+				of := visit(entry[name])
+				delete(entry, name)
+				entry[strings.ReplaceAll(name, from, to)] = of
 			}
 		}
 		return entry
@@ -148,7 +150,7 @@ func randomEntry(r *rand.Rand) string {
 	if r.IntN(3) == 0 {
 		entry += `,"error":{"message":` + escaped(r, randomText(r)) + `,"context":{"a":` + randomValue(r, 2) + `}}`
 	}
-	return entry + `,"other":` + randomValue(r, 2) + `}`
+	return entry + `,` + escaped(r, "other"+randomText(r)) + `:` + randomValue(r, 2) + `}`
 }
 
 // A batch under random rules is what a naive evaluator makes of each entry, and
