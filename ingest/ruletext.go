@@ -100,14 +100,22 @@ func (p *ruleLine) isText() bool {
 	return utf8.ValidString(p.text) && !strings.ContainsFunc(p.text, func(c rune) bool { return c < ' ' && c != '\t' })
 }
 
-// afterTheCharge ends a rule that changes what is kept, and not what is charged.
-const afterTheCharge = "after the charge"
+// cutAfterTheCharge cuts off the words that end a rule that changes what is
+// kept, and not what is charged.
+func cutAfterTheCharge(text string) (before string, is bool) {
+	before = text
+	for _, word := range []string{"charge", "the", "after"} {
+		rest, ends := strings.CutSuffix(before, word)
+		if before = strings.TrimRightFunc(rest, unicode.IsSpace); !ends || before == rest {
+			return text, false
+		}
+	}
+	return before, true
+}
 
 func (p *ruleLine) rule(r *IngestRule) {
 	begins := p.at
-	if before, is := strings.CutSuffix(p.text, afterTheCharge); is && strings.TrimRightFunc(before, unicode.IsSpace) != before {
-		p.text, r.AfterCharge = strings.TrimRightFunc(before, unicode.IsSpace), true
-	}
+	p.text, r.AfterCharge = cutAfterTheCharge(p.text)
 	if !p.isText() {
 		p.fail(begins, "The line has a character that is no text.", "Remove it.")
 		return
@@ -168,7 +176,7 @@ func (p *ruleLine) sample(r *IngestRule) {
 	text, is := strings.CutSuffix(p.word(), "%")
 	percent, err := strconv.ParseFloat(text, 64)
 	if !is || err != nil || !(percent > 0 && percent < 100) || strings.Trim(text, "0123456789.") != "" {
-		p.fail(at, fmt.Sprintf("%.40q is no part of entries.", p.text[at:p.at]),
+		p.fail(at, fmt.Sprintf("%.40q is not a percentage.", p.text[at:p.at]),
 			"Write how many are kept, more than 0% and less than 100%: sample 10% by trace_id. To keep none, use drop.")
 		return
 	}
@@ -187,7 +195,7 @@ func (p *ruleLine) paths(kind RuleKind, most int) (paths []jsonPath) {
 		field, err := ParseField(name)
 		switch {
 		case n > most:
-			p.fail(at, fmt.Sprintf("There are more fields than %d.", most), "Name fewer.")
+			p.fail(at, "The rule has too many fields.", fmt.Sprintf("Name at most %d.", most))
 		case kind == RuleRedact && isFixed(name):
 			p.fail(at, fmt.Sprintf("%s can't be redacted.", name), fmt.Sprintf("Name other fields; metadata.%s for one of that name in metadata.", name))
 		case err != nil || len(field.paths) == 0:
@@ -300,7 +308,7 @@ func (p *ruleLine) compile(at int, written string) *regexp.Regexp {
 	}
 	compiled := regexp.MustCompile(plain)
 	if compiled.MatchString("") {
-		p.fail(at, "The expression matches where nothing stands.", "Use + instead of *, or name what must be there.")
+		p.fail(at, "The expression matches empty text.", "Use + instead of *, or name what must be there.")
 		return nil
 	}
 	return compiled

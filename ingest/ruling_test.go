@@ -240,7 +240,7 @@ func naively(rules []int, entry map[string]any) map[string]any {
 	for _, after := range []bool{false, true} {
 		for _, n := range rules {
 			rule := naiveRules[n]
-			if strings.HasSuffix(rule.text, afterTheCharge) == after && entry != nil && rule.matches(entry) {
+			if strings.HasSuffix(rule.text, " after the charge") == after && entry != nil && rule.matches(entry) {
 				entry = rule.change(entry)
 			}
 		}
