@@ -22,7 +22,8 @@ func TestComparedRulesReplaceNewerOnes(t *testing.T) {
 		}
 	}
 	topic := &RulesTopic{Clock: time.Now}
-	has := map[string]contract.IngestRules{"prj_1": {Version: 5, Text: "redact email"}, "prj_2": {Version: 5, Text: "redact email"}, "prj_3": {Version: 1, Text: "drop a"}}
+	newer, same := contract.IngestRules{Version: 5, Text: "redact email"}, contract.IngestRules{Version: 1, Text: "drop a"}
+	has := map[string]contract.IngestRules{"prj_1": newer, "prj_2": newer, "prj_3": same}
 	d := topic.difference(has, []ingest.RuleVersion{{Project: "prj_1", Version: 2, Text: "redact ip"}, {Project: "prj_3", Version: 1, Text: "drop a"}})
 	if len(d.Publish) != 2 || d.Lost != "rules of 1 projects, 1 tombstones" {
 		t.Fatalf("%d messages, lost: %s", len(d.Publish), d.Lost)
