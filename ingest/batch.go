@@ -11,8 +11,8 @@ type Batch struct {
 	LeftOut       int    // valid entries that rules of the project left out of Accepted
 	Rejected      int    // entries with at least one fault
 	RejectedBytes int64  // their compact JSON
-	Bytes         int64  // what is charged: the lines without their newlines, and
-	Apart         int64  // what rules took out of them after the charge
+	Bytes         int64  // what is charged for all valid entries
+	Apart         int64  // of it, for those that are left out
 
 	Faults          []Fault
 	FaultsTruncated bool // there were more faults than Limits.Faults
@@ -37,8 +37,9 @@ func (b *Batch) Errors() (errors int) {
 
 // A Line is one valid entry.
 type Line struct {
-	End      int  // offset in Lines just behind the entry's newline
-	HasError bool // it carries an error payload
+	End      int   // offset in Lines just behind the entry's newline
+	HasError bool  // it carries an error payload
+	Beyond   int32 // bytes that are charged beyond its length, as rules changed it after the charge; perhaps negative
 }
 
 // A Part is a run of a batch's entries that fits into one record.
@@ -52,29 +53,32 @@ type Part struct {
 
 // Parts cuts the batch into runs of at most maxBytes of lines and
 // appends them. A larger entry gets its own part. The same batch is
-// always cut the same way. The last part bears what is charged apart.
+// always cut the same way. The last part bears the charge of what is left out.
 func (b *Batch) Parts(parts []Part, maxBytes int) []Part {
-	first, start, failed := 0, 0, 0
+	first, start := 0, 0
 	for i, line := range b.Accepted {
 		if i > first && line.End-start > maxBytes {
-			parts = append(parts, b.part(first, i, start, failed))
-			first, start, failed = i, b.Accepted[i-1].End, 0
-		}
-		if line.HasError {
-			failed++
+			parts = append(parts, b.part(first, i, start))
+			first, start = i, b.Accepted[i-1].End
 		}
 	}
 	if first < len(b.Accepted) {
-		parts = append(parts, b.part(first, len(b.Accepted), start, failed))
+		parts = append(parts, b.part(first, len(b.Accepted), start))
 		parts[len(parts)-1].Bytes += b.Apart
 	}
 	return parts
 }
 
-func (b *Batch) part(first, after, start, failed int) Part {
+func (b *Batch) part(first, after, start int) Part {
 	lines := b.Lines[start:b.Accepted[after-1].End]
-	count := after - first
-	return Part{First: first, Count: count, Errors: failed, Bytes: int64(len(lines) - count), Lines: lines}
+	part := Part{First: first, Count: after - first, Bytes: int64(len(lines) - (after - first)), Lines: lines}
+	for _, line := range b.Accepted[first:after] {
+		part.Bytes += int64(line.Beyond)
+		if line.HasError {
+			part.Errors++
+		}
+	}
+	return part
 }
 
 // An Acceptance is a request that passed everything and is about to be published.

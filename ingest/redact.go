@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/weirlog/weir/shared/contract/entryfield"
@@ -38,8 +39,9 @@ func (r *redactor) each(text []byte, add func(start, end int)) {
 	if !r.expression.Match(text) { // which allocates nothing
 		return
 	}
-	found := r.expression.FindAllIndex(text, maxFinds+1)
-	if len(found) > maxFinds {
+	most := min(maxFinds, max(1, maxReread/len(text)))
+	found := r.expression.FindAllIndex(text, most+1)
+	if len(found) > most {
 		add(0, len(text))
 		return
 	}
@@ -65,6 +67,8 @@ type seeker struct {
 	matches []redaction // in a string, decoded
 	decoded []byte
 	names   map[string]bool // of fields, whether they are a secret's; bounded by maxNames
+	late    func() bool     // asked after each text in which an expression finds something
+	stopped bool            // it was late: the rest of the entry is not looked at
 }
 
 // maxNames is how many names of fields are remembered.
@@ -116,25 +120,27 @@ func (c redaction) instead() string {
 
 // path looks at the values at a path.
 func (s *seeker) path(path jsonPath) {
-	name := string(path)
-	for i := len(name) - 1; i >= 0; i-- {
-		if name[i] == '.' {
-			name = name[i+1:]
-			break
-		}
-	}
-	named, behind := s.rule.named && isSecretName([]byte(name)), 0
+	named, behind := s.rule.named && isSecretPath(path), 0
 	path.find(s.text, func(value []byte) bool {
-		if at := cap(s.text) - cap(value); at >= behind && !isFixed(path) { // elements of an array come after it
+		switch at := cap(s.text) - cap(value); {
+		case at < behind: // an element of an array that came before it
+		case path == entryfield.Error && value[0] == '{':
+			behind = s.members(at, s.errorMember)
+		default:
 			behind = s.value(at, named)
 		}
 		return false
 	})
 }
 
-// isFixed reports whether a path leads to a member that has to stay what it is.
-func isFixed(path jsonPath) bool {
-	return path == entryfield.Timestamp || path == entryfield.Level || path == entryfield.Environment
+// isSecretPath reports whether a name on a path, which may have dots, is a secret's.
+func isSecretPath(path jsonPath) bool {
+	for name := range strings.SplitSeq(string(path), ".") {
+		if isSecretName([]byte(name)) {
+			return true
+		}
+	}
+	return isSecretName([]byte(path))
 }
 
 // members calls each with the members of the object at i, at their values.
@@ -156,11 +162,27 @@ func (s *seeker) member(name []byte, at int) int {
 		return valueEnd(s.text, at)
 	case entryfield.Error:
 		if s.text[at] == '{' {
-			return s.members(at, func(name []byte, at int) int { return s.value(at, s.isNamed(name)) })
+			return s.members(at, s.errorMember)
 		}
+	case entryfield.Message, entryfield.Metadata, entryfield.ProjectID:
+	default:
+		s.name(name, at)
 	}
 	return s.value(at, s.isNamed(name))
 }
+
+// errorMember looks at a member of the entry's error.
+func (s *seeker) errorMember(name []byte, at int) int {
+	switch string(decodedString(name)) {
+	case entryfield.ErrorType, entryfield.ErrorMessage, entryfield.ErrorStackTrace, entryfield.ErrorContext:
+	default:
+		s.name(name, at)
+	}
+	return s.value(at, s.isNamed(name))
+}
+
+// name looks at the name, in quotes, of the member whose value is at at.
+func (s *seeker) name(name []byte, at int) { s.str(at-1-len(name), at-1, false) }
 
 // isNamed reports whether a field with a name, in quotes, is redacted for that.
 func (s *seeker) isNamed(name []byte) bool {
@@ -183,7 +205,7 @@ func (s *seeker) value(i int, named bool) int {
 	switch c := s.text[i]; {
 	case c == '{':
 		return s.members(i, func(name []byte, at int) int {
-			s.str(at-1-len(name), at-1, false)
+			s.name(name, at)
 			return s.value(at, named || s.isNamed(name))
 		})
 	case c == '[':
@@ -236,7 +258,7 @@ func (s *seeker) str(start, end int, named bool) {
 		s.matches = append(s.matches, redaction{end: len(text), with: passwordLabel})
 	}
 	has := hintsIn(text)
-	for i := 0; i < len(s.rule.what) && !named; i++ {
+	for i := 0; i < len(s.rule.what) && !named && !s.stopped; i++ {
 		redactor := &s.rule.what[i]
 		if has&redactor.needs != redactor.needs {
 			continue
@@ -250,6 +272,7 @@ func (s *seeker) str(start, end int, named bool) {
 			}
 			s.matches = append(s.matches, redaction{start: from, end: to, with: redactor.label})
 		})
+		s.stopped = redactor.expression != nil && len(s.matches) > 0 && s.late()
 	}
 	if len(s.matches) == 0 {
 		return

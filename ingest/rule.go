@@ -20,6 +20,7 @@ const (
 	maxExpression   = 200      // bytes of one
 	maxSteps        = 150      // of all expressions, as regexp compiles them: a byte costs each step some nanoseconds
 	maxFinds        = 50       // of an expression in a text: with more, all of the text goes
+	maxReread       = 64 << 10 // bytes: of a long text that many finds would read again, it goes earlier
 )
 
 // A RuleKind is what a rule does.
@@ -33,9 +34,6 @@ const (
 	RuleSetLevel
 	ruleKinds
 )
-
-// RuleKinds returns all kinds.
-func RuleKinds() []RuleKind { return []RuleKind{RuleDrop, RuleSample, RuleRedact, RuleSetLevel} }
 
 // String is the word of the kind in metrics and outcomes.
 func (k RuleKind) String() string { return [...]string{"drop", "sample", "redact", "set_level"}[k] }
@@ -85,7 +83,7 @@ type RuleVersion struct {
 // Check returns what is wrong with a version, an Invalid.
 func (v *RuleVersion) Check() error {
 	if utf8.RuneCountInString(v.Note) > MaxRuleNote || strings.ContainsFunc(v.Note, func(r rune) bool { return r < ' ' }) || !isStorable(v.Note) {
-		return Invalid{"note", "The note is no line, or too long.", fmt.Sprintf("Use one line of at most %d characters.", MaxRuleNote)}
+		return Invalid{"note", "The note must be one line.", fmt.Sprintf("Use at most %d characters, without line breaks.", MaxRuleNote)}
 	}
 	_, err := ParseRules(v.Text)
 	return err

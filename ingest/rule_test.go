@@ -35,21 +35,25 @@ func TestParseRules(t *testing.T) {
 		"\n  drop":                             "Line 2, character 7: There is no condition behind drop.",
 		"drop after the charge":                "Line 1, character 5: There is no condition behind drop.",
 		"drop level:loud":                      `Line 1, character 6: "level:loud" is not a level.`,
-		"sample ten% if a":                     `Line 1, character 8: "ten%" is no part of entries.`,
-		"sample 100%":                          `Line 1, character 8: "100%" is no part of entries.`,
-		"sample 1e1%":                          `Line 1, character 8: "1e1%" is no part of entries.`,
+		"sample ten% if a":                     `Line 1, character 8: "ten%" is not a percentage.`,
+		"sample 100%":                          `Line 1, character 8: "100%" is not a percentage.`,
+		"sample 1e1%":                          `Line 1, character 8: "1e1%" is not a percentage.`,
 		"sample 10% level:info":                `Line 1, character 12: The rule goes on with "level:info".`,
 		"sample 10% by level if x":             `Line 1, character 15: "level" is no field of the text.`,
-		"sample 10% by a, b":                   "Line 1, character 18: There are more than 1 fields.",
+		"sample 10% by a, b":                   "Line 1, character 18: The rule has too many fields.",
 		"sample 10% if":                        "Line 1, character 14: There is no condition behind if.",
 		"redact":                               `Line 1, character 7: "" is no pattern.`,
 		"redact email,":                        `Line 1, character 14: "" is no pattern.`,
 		"redact ü":                             `Line 1, character 8: "ü" is no pattern.`,
 		"redact /a":                            "Line 1, character 8: The expression is not closed.",
-		"redact /a*/":                          "Line 1, character 9: The expression matches where nothing stands.",
+		"redact /a*/":                          "Line 1, character 9: The expression matches empty text.",
 		"redact /ü(?=b)/":                      "Line 1, character 10: The expression is wrong: invalid or unsupported Perl syntax: \"(?=\".",
 		"redact /(a{100}){2}/":                 "Line 1, character 9: The expressions are too large: with this one they have 206 steps.",
 		"redact email in":                      `Line 1, character 16: "" is no field of the text.`,
+		"redact email in timestamp":            "Line 1, character 17: timestamp can't be redacted.",
+		"redact email in a, received_at":       "Line 1, character 20: received_at can't be redacted.",
+		"redact email in level":                "Line 1, character 17: level can't be redacted.",
+		"redact email in metadata.timestamp":   "",
 		"redact email message":                 `Line 1, character 14: The rule goes on with "message".`,
 		"set level loud if a":                  `Line 1, character 11: "loud" is not a level.`,
 		"set level warn":                       "Line 1, character 15: The rule does not say of which entries.",
@@ -83,7 +87,7 @@ func entryWith(message, metadata string) string {
 // judged is what rules make of an entry, and what it is charged.
 func judged(t testing.TB, rules, entry string) (string, int64) {
 	t.Helper()
-	var r Ruler
+	r := Ruler{seeker: seeker{late: never}}
 	kept, charged := r.judge(rulesOf(t, rules), []byte(entry), "prod")
 	return string(kept), charged
 }
@@ -103,6 +107,8 @@ func TestRulesApplyInOrder(t *testing.T) {
 		{"drop level:info after the charge", "", size},
 		{"redact email", redacted, less},
 		{"redact email after the charge", redacted, size},
+		{"drop level:info after  the\tcharge ", "", size},
+		{"drop \"after the charge\"", entry, size},
 		{"redact email in metadata", entry, size},
 		{"redact email in message if level:error", entry, size},
 		{"redact email\ndrop example", redacted, less},
@@ -130,13 +136,19 @@ func TestRedact(t *testing.T) {
 		{"redact email", `"message":"\ud83d\ude00 a@b.co \t\/"`, `"message":"\ud83d\ude00 *** \t\/"`},
 		{"redact email", `"message":"m","metadata":{"a@example.com":{"x":[1,"b@example.com",null,true]}}`, `"message":"m","metadata":{"[email]":{"x":[1,"[email]",null,true]}}`},
 		{"redact email", `"message":"m","error":{"message":"a@example.com","stack_trace":["at a@example.com","b"],"context":{"u":"a@example.com"}},"x@example.com":"y@example.com"`,
-			`"message":"m","error":{"message":"[email]","stack_trace":["at [email]","b"],"context":{"u":"[email]"}},"x@example.com":"[email]"`},
+			`"message":"m","error":{"message":"[email]","stack_trace":["at [email]","b"],"context":{"u":"[email]"}},"[email]":"[email]"`},
 		{"redact card-number", `"message":"4111 1111 1111 1111","metadata":{"n":4111111111111111,"m":41111111111111110000}`,
 			`"message":"[card-number]","metadata":{"n":"[card-number]","m":41111111111111110000}`},
 		{"redact password", `"message":"password=hunter2 x","metadata":{"db":{"Pass-Word":"a","pin":"1"},"apiKey":12,"token":{"a":["long enough a value",true,null,123456]}}`,
 			`"message":"password=*** x","metadata":{"db":{"Pass-Word":"*","pin":"1"},"apiKey":0,"token":{"a":["[password]",true,null,"***"]}}`},
 		{"redact password in metadata.db.password", `"message":"password=hunter2","metadata":{"db":{"password":"hunter22222"},"password":"y"}`,
 			`"message":"password=hunter2","metadata":{"db":{"password":"[password]"},"password":"y"}`},
+		{"redact password in metadata.db.password.value, metadata.x.token.a", `"message":"m","metadata":{"db":{"password":{"value":"hunter22222","x":"y"}},"x":{"token":{"a":"long enough!"}}}`,
+			`"message":"m","metadata":{"db":{"password":{"value":"[password]","x":"y"}},"x":{"token":{"a":"[password]"}}}`},
+		{"redact /type|note/ in error", `"message":"m","error":{"type":"a type","message":"x","context":{"type":1},"note":"x"},"metadata":{"error":{"type":"a type"}}`,
+			`"message":"m","error":{"type":"a ***","message":"x","context":{"***":1},"***":"x"},"metadata":{"error":{"***":"a ***"}}`},
+		{"redact email", `"message":"m","error":{"message":"x","bob@example.com":1},"bob@example.com":1,"eve@example.com":2`,
+			`"message":"m","error":{"message":"x","[email]":1},"[email]":1,"[email]":2`},
 		{"redact ip, /user [0-9]+/ in message, tags", `"message":"user 10 at 10.0.0.1","metadata":{"tags":["10.0.0.2",["10.0.0.3"]],"z":"10.0.0.4"}`,
 			`"message":"*** at [ip]","metadata":{"tags":["[ip]",["[ip]"]],"z":"10.0.0.4"}`},
 		{"redact /./", `"message":"` + strings.Repeat("a", 40) + `","metadata":{"x":"` + strings.Repeat("b", 60) + `"}`,
@@ -150,6 +162,41 @@ func TestRedact(t *testing.T) {
 		if !json.Valid([]byte(want)) {
 			t.Errorf("%s is no JSON", want)
 		}
+	}
+}
+
+// What an expression costs a text has a bound: with a star that looks to the
+// end of the text, each find reads all of it.
+func TestLongTextsAreRedactedWhole(t *testing.T) {
+	rules := "redact /a((" + strings.Repeat(".?", 56) + ")*b)?/"
+	for size, want := range map[int]string{
+		10 << 10: strings.Repeat("*x", 3) + strings.Repeat("y", 10<<10-6), 100 << 10: "[redacted]",
+	} {
+		text := "axaxax" + strings.Repeat("y", size-6)
+		if got, _ := judged(t, rules, entryWith(text, "")); got != entryWith(want, "") {
+			t.Errorf("%d bytes became %.100s", size, got)
+		}
+	}
+}
+
+// Time may be up inside an entry.
+func TestRulesGiveUp(t *testing.T) {
+	looks := 0
+	late := func() bool {
+		looks++
+		return looks > 2
+	}
+	body := `{"logs":[` + entryWith("order 1", `"a":"order 2","b":"order 3","c":"order 4"`) + `]}`
+	batch, err := NewParser(DefaultLimits()).Parse([]byte(body))
+	if err != nil || batch.Rejected > 0 {
+		t.Fatal(err, batch.Faults)
+	}
+	if _, done := new(Ruler).Apply(rulesOf(t, "redact /order/"), batch, "", late); done || looks != 3 {
+		t.Errorf("done is %t after %d looks at the time", done, looks)
+	}
+	looks = 0
+	if p := NewPreviewer(rulesOf(t, "redact /order/"), late); p.Add(&Found{Stored: Stored{Text: []byte(entryWith("order 1", `"a":"order 2","b":"order 3"`))}}) || p.Preview().Entries != 0 {
+		t.Errorf("the preview counts %d entries", p.Preview().Entries)
 	}
 }
 

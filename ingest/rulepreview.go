@@ -44,18 +44,22 @@ type Previewer struct {
 	shown [ruleKinds]int
 }
 
-// NewPreviewer returns a Previewer of rules.
-func NewPreviewer(set *Ruleset) *Previewer {
+// NewPreviewer returns a Previewer of rules, which gives up when late says so.
+func NewPreviewer(set *Ruleset, late func() bool) *Previewer {
 	p := &Previewer{set: set}
+	p.ruler.seeker.late = late
 	for _, rule := range set.rules {
 		p.made.Rules = append(p.made.Rules, RuleEffect{IngestRule: rule})
 	}
 	return p
 }
 
-// Add tries the rules on an entry, which stays as it is.
-func (p *Previewer) Add(found *Found) {
+// Add tries the rules on an entry, which stays as it is, unless it is late.
+func (p *Previewer) Add(found *Found) (done bool) {
 	kept, charged := p.ruler.judge(p.set, bytes.Clone(found.Text), found.Environment)
+	if p.ruler.seeker.stopped || p.ruler.seeker.late() {
+		return false
+	}
 	size := int64(len(found.Text))
 	made := &p.made
 	made.Entries, made.Bytes, made.Charged, made.Left = made.Entries+1, made.Bytes+size, made.Charged+charged, made.Left+int64(len(kept))
@@ -78,6 +82,7 @@ func (p *Previewer) Add(found *Found) {
 	if show {
 		made.Examples = append(made.Examples, RuleExample{Place: found.Place, Before: exampleText(found.Text), After: exampleText(kept), Lines: lines})
 	}
+	return true
 }
 
 // exampleText is the beginning of a text.

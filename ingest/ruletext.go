@@ -100,14 +100,22 @@ func (p *ruleLine) isText() bool {
 	return utf8.ValidString(p.text) && !strings.ContainsFunc(p.text, func(c rune) bool { return c < ' ' && c != '\t' })
 }
 
-// afterTheCharge ends a rule that changes what is kept, and not what is charged.
-const afterTheCharge = "after the charge"
+// cutAfterTheCharge cuts off the words that end a rule that changes what is
+// kept, and not what is charged.
+func cutAfterTheCharge(text string) (before string, is bool) {
+	before = text
+	for _, word := range []string{"charge", "the", "after"} {
+		rest, ends := strings.CutSuffix(before, word)
+		if before = strings.TrimRightFunc(rest, unicode.IsSpace); !ends || before == rest {
+			return text, false
+		}
+	}
+	return before, true
+}
 
 func (p *ruleLine) rule(r *IngestRule) {
 	begins := p.at
-	if before, is := strings.CutSuffix(p.text, afterTheCharge); is && strings.TrimRightFunc(before, unicode.IsSpace) != before {
-		p.text, r.AfterCharge = strings.TrimRightFunc(before, unicode.IsSpace), true
-	}
+	p.text, r.AfterCharge = cutAfterTheCharge(p.text)
 	if !p.isText() {
 		p.fail(begins, "The line has a character that is no text.", "Remove it.")
 		return
@@ -168,18 +176,18 @@ func (p *ruleLine) sample(r *IngestRule) {
 	text, is := strings.CutSuffix(p.word(), "%")
 	percent, err := strconv.ParseFloat(text, 64)
 	if !is || err != nil || !(percent > 0 && percent < 100) || strings.Trim(text, "0123456789.") != "" {
-		p.fail(at, fmt.Sprintf("%.40q is no part of entries.", p.text[at:p.at]),
+		p.fail(at, fmt.Sprintf("%.40q is not a percentage.", p.text[at:p.at]),
 			"Write how many are kept, more than 0% and less than 100%: sample 10% by trace_id. To keep none, use drop.")
 		return
 	}
 	if r.rate = percent / 100; p.skip("by") {
-		r.paths = p.paths(1)
+		r.paths = p.paths(r.Kind, 1)
 	}
 	p.mayEnd(r, "Write by and a field, if and a query, or nothing: sample 10% by trace_id if level:info.")
 }
 
 // paths reads fields up to a number of them, with commas between.
-func (p *ruleLine) paths(most int) (paths []jsonPath) {
+func (p *ruleLine) paths(kind RuleKind, most int) (paths []jsonPath) {
 	for n := 1; p.err == nil; n++ {
 		p.blanks()
 		at := p.at
@@ -187,7 +195,9 @@ func (p *ruleLine) paths(most int) (paths []jsonPath) {
 		field, err := ParseField(name)
 		switch {
 		case n > most:
-			p.fail(at, fmt.Sprintf("There are more than %d fields.", most), "Name fewer.")
+			p.fail(at, "The rule has too many fields.", fmt.Sprintf("Name at most %d.", most))
+		case kind == RuleRedact && isFixed(name):
+			p.fail(at, fmt.Sprintf("%s can't be redacted.", name), fmt.Sprintf("Name other fields; metadata.%s for one of that name in metadata.", name))
 		case err != nil || len(field.paths) == 0:
 			p.fail(at, fmt.Sprintf("%.40q is no field of the text.", name), "Name one, such as message, error.message or metadata.user.id.")
 		}
@@ -197,6 +207,11 @@ func (p *ruleLine) paths(most int) (paths []jsonPath) {
 		}
 	}
 	return paths
+}
+
+// isFixed reports whether a field has to stay what it is.
+func isFixed(name string) bool {
+	return name == entryfield.Timestamp || name == entryfield.Level || name == entryfield.Environment || name == "received_at"
 }
 
 func (p *ruleLine) comma() bool {
@@ -222,7 +237,7 @@ func (p *ruleLine) redact(r *IngestRule) {
 		}
 	}
 	if p.err == nil && p.skip("in") {
-		r.paths = p.paths(maxRulePaths)
+		r.paths = p.paths(r.Kind, maxRulePaths)
 	}
 	p.mayEnd(r, "Write a comma and another pattern, in and fields, if and a query, or nothing: redact email in message if service:shop.")
 }
@@ -293,7 +308,7 @@ func (p *ruleLine) compile(at int, written string) *regexp.Regexp {
 	}
 	compiled := regexp.MustCompile(plain)
 	if compiled.MatchString("") {
-		p.fail(at, "The expression matches where nothing stands.", "Use + instead of *, or name what must be there.")
+		p.fail(at, "The expression matches empty text.", "Use + instead of *, or name what must be there.")
 		return nil
 	}
 	return compiled

@@ -25,36 +25,35 @@ type Ruler struct {
 // Apply applies rules to a batch of a key's environment, whose entries are then
 // those that are kept. It needs more memory only where entries outgrow what was
 // left out before them. It gives up, and leaves the batch in pieces, when late
-// says so between two entries.
+// says so.
 func (r *Ruler) Apply(set *Ruleset, batch *Batch, environment string, late func() bool) (ruling Ruling, done bool) {
 	lines, inPlace := batch.Lines, true
 	kept, accepted, start := lines[:0], batch.Accepted[:0], 0
 	batch.Bytes, batch.Apart = 0, 0
-	for i, line := range batch.Accepted {
-		if i%entriesAtOnce == entriesAtOnce-1 && late() {
-			return ruling, false
-		}
+	r.seeker.late, r.seeker.stopped = late, false
+	for _, line := range batch.Accepted {
 		sent := lines[start : line.End-1]
 		start = line.End
 		text, charged := r.judge(set, sent, environment)
+		if r.seeker.stopped || late() {
+			return ruling, false
+		}
 		ruling.add(set, r.applied, int64(len(sent)))
-		batch.Bytes, batch.Apart = batch.Bytes+charged, batch.Apart+charged-int64(len(text))
+		batch.Bytes += charged
 		if text == nil {
+			batch.Apart += charged
 			continue
 		}
 		if inPlace && len(kept)+len(text)+1 > start {
 			kept, inPlace = append(make([]byte, 0, len(lines)+len(batch.Accepted)), kept...), false // a level grows by one byte
 		}
 		kept = append(append(kept, text...), '\n')
-		accepted = append(accepted, Line{End: len(kept), HasError: line.HasError})
+		accepted = append(accepted, Line{End: len(kept), HasError: line.HasError, Beyond: int32(charged - int64(len(text)))})
 	}
 	batch.LeftOut = len(batch.Accepted) - len(accepted)
 	batch.Lines, batch.Accepted = kept, accepted
 	return ruling, true
 }
-
-// entriesAtOnce is how many entries are judged between two looks at the time.
-const entriesAtOnce = 8
 
 func (r *Ruling) add(set *Ruleset, applied []int, bytes int64) {
 	kinds := uint(0)

@@ -31,6 +31,7 @@ var naiveRules = []struct {
 	}},
 	{"set level fatal if level:info", hasLevel("info"), withLevel("fatal")},
 	{"set level warn if metadata.k:v2", hasValue("v2"), withLevel("warn")},
+	{"set level error if level:warn after the charge", hasLevel("warn"), withLevel("error")},
 	{"sample 0.000001% by k if metadata.k:v3", hasValue("v3"), dropped},
 }
 
@@ -74,9 +75,11 @@ func mapped(from, to string) func(map[string]any) map[string]any {
 		return value
 	}
 	return func(entry map[string]any) map[string]any {
-		for name := range entry {
+		for _, name := range slices.Collect(keysOf(entry)) {
 			if name != "level" && name != "timestamp" && name != "environment" {
-				entry[name] = visit(entry[name])
+				of := visit(entry[name])
+				delete(entry, name)
+				entry[strings.ReplaceAll(name, from, to)] = of
 			}
 		}
 		return entry
@@ -147,7 +150,7 @@ func randomEntry(r *rand.Rand) string {
 	if r.IntN(3) == 0 {
 		entry += `,"error":{"message":` + escaped(r, randomText(r)) + `,"context":{"a":` + randomValue(r, 2) + `}}`
 	}
-	return entry + `,"other":` + randomValue(r, 2) + `}`
+	return entry + `,` + escaped(r, "other"+randomText(r)) + `:` + randomValue(r, 2) + `}`
 }
 
 // A batch under random rules is what a naive evaluator makes of each entry, and
@@ -185,12 +188,49 @@ func TestRulesMatchANaiveEvaluator(t *testing.T) {
 			got, size = append(got, decodedEntry(t, batch.Lines[start:line.End-1])), size+int64(line.End-1-start)
 			start = line.End
 		}
-		if start != len(batch.Lines) || batch.Bytes-batch.Apart != size || batch.Apart != 0 && !strings.Contains(text, "after") {
-			t.Fatalf("seed %d: %d bytes charged, %d apart, %d kept of %d", seed, batch.Bytes, batch.Apart, size, len(batch.Lines))
+		if start != len(batch.Lines) || batch.Bytes != size && !strings.Contains(text, "after") {
+			t.Fatalf("seed %d: %d bytes charged, %d kept of %d", seed, batch.Bytes, size, len(batch.Lines))
 		}
+		checkParts(t, batch, 1+r.IntN(400))
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d:\n%s%s\ngot  %v\nwant %v", seed, text, body, got, want)
 		}
+	}
+}
+
+// checkParts checks that each part is charged something, and all together what
+// the batch is.
+func checkParts(t *testing.T, batch *Batch, maxBytes int) {
+	t.Helper()
+	sum := int64(0)
+	for _, part := range batch.Parts(nil, maxBytes) {
+		if part.Bytes <= 0 {
+			t.Fatalf("%d bytes are charged for %s", part.Bytes, part.Lines)
+		}
+		sum += part.Bytes
+	}
+	if len(batch.Accepted) > 0 && sum != batch.Bytes {
+		t.Fatalf("parts are charged %d bytes, the batch %d", sum, batch.Bytes)
+	}
+}
+
+// A level that grows after the charge takes nothing off the charge of a small last part.
+func TestPartsAreChargedForTheirEntries(t *testing.T) {
+	entry := func(size int) string {
+		const head = `{"timestamp":"2026-01-31T12:00:00Z","level":"info","message":"`
+		return head + strings.Repeat("x", size-len(head)-2) + `"}`
+	}
+	body := `{"logs":[` + strings.Repeat(entry(922)+",", 999) + entry(66) + `]}`
+	batch, err := NewParser(DefaultLimits()).Parse([]byte(body))
+	if err != nil || batch.Rejected > 0 {
+		t.Fatal(err, batch.Faults)
+	}
+	var ruler Ruler
+	if _, done := ruler.Apply(rulesOf(t, "set level error if level:info after the charge"), batch, "", never); !done {
+		t.Fatal("it is late")
+	}
+	if parts := batch.Parts(nil, 999*924); len(parts) != 2 || parts[0].Bytes != 999*922 || parts[1].Bytes != 66 {
+		t.Errorf("%d parts, charged %d and %d", len(parts), parts[0].Bytes, parts[1].Bytes)
 	}
 }
 
@@ -200,7 +240,7 @@ func naively(rules []int, entry map[string]any) map[string]any {
 	for _, after := range []bool{false, true} {
 		for _, n := range rules {
 			rule := naiveRules[n]
-			if strings.HasSuffix(rule.text, afterTheCharge) == after && entry != nil && rule.matches(entry) {
+			if strings.HasSuffix(rule.text, " after the charge") == after && entry != nil && rule.matches(entry) {
 				entry = rule.change(entry)
 			}
 		}
@@ -243,7 +283,7 @@ func TestRulesAllocateNothing(t *testing.T) {
 	set := rulesOf(t, "drop environment:dev* level:debug\nsample 1% by trace_id if level:warn\nredact email, ip, card-number, token, access-key, password\n"+
 		"redact /ORD-[0-9]+/ in message\nset level error if \"disk full\" service:shop")
 	entry := []byte(entryWith("payment of order 4711 took 12.5 ms", `"trace_id":"4bf92f3577b34da6","service":"pay","ms":12.5,"user":{"id":42,"tags":["a","b"]}`))
-	var ruler Ruler
+	ruler := Ruler{seeker: seeker{late: never}}
 	ruler.judge(set, entry, "prod")
 	if n := testing.AllocsPerRun(100, func() { ruler.judge(set, entry, "prod") }); n > 0 {
 		t.Errorf("%v allocations", n)
@@ -261,7 +301,7 @@ func BenchmarkRules(b *testing.B) {
 			set := rulesOf(b, rules)
 			entry := []byte(entryWith("payment of order 4711 took 12.5 ms", `"trace_id":"4bf92f3577b34da6","service":"pay","ms":12.5,"user":{"id":42,"tags":["a","b"]}`))
 			b.SetBytes(int64(len(entry)))
-			var ruler Ruler
+			ruler := Ruler{seeker: seeker{late: never}}
 			for b.Loop() {
 				ruler.judge(set, entry, "prod")
 			}

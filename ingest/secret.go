@@ -36,7 +36,7 @@ var hints = func() (of [256]uint8) {
 	for c := '0'; c <= '9'; c++ {
 		of[c] = hasDigit
 	}
-	of['@'], of['.'], of[':'], of['='], of['J'], of[' '] = hasAt, hasDot, hasDot|hasSign, hasSign, hasCapitalJ, hasSpace
+	of['@'], of['.'], of[':'], of['='], of['J'], of[' '], of['\t'] = hasAt, hasDot, hasDot|hasSign, hasSign, hasCapitalJ, hasSpace, hasSpace
 	of['_'], of['-'], of['A'] = hasKeyPart, hasKeyPart, hasKeyPart
 	return of
 }()
@@ -73,6 +73,10 @@ var (
 	ofSegment   = bytesOf("09azAZ--__")
 	ofName      = bytesOf("09azAZ--..__")
 	ofKey       = bytesOf("09azAZ__--")
+	ofBlanks    = bytesOf("  \t\t")
+	ofSlashes   = bytesOf(`\\`)
+	ofNameEnds  = bytesOf("  \t\t\"\"''\\\\") // between a name and its sign
+	ofSigns     = bytesOf("==::>>  \t\r")     // between a name and its value
 )
 
 // run returns the end of the run of bytes of a set from i on.
@@ -126,14 +130,31 @@ func findAddress(text []byte, from int) (int, int) {
 			continue
 		}
 		end := ofAddress.run(text, i)
-		if (i == 0 || !ofName[text[i-1]]) && (end == len(text) || !ofName[text[end]]) {
-			if start, length := addressIn(text[i:end]); length > 0 {
+		if end == len(text) || !ofName[text[end]] || text[end] == '-' {
+			isRange := i == from+1 && text[from] == '-'
+			if start, length := addressBehind(text[i:end], i > 0 && ofName[text[i-1]] && !isRange); length > 0 {
 				return i + start, i + start + length
 			}
 		}
 		i = end
 	}
 	return -1, -1
+}
+
+// addressBehind finds the address in a run of its characters, of which the
+// first may belong to a name and its colon.
+func addressBehind(run []byte, named bool) (start, length int) {
+	if !named {
+		if start, length = addressIn(run); length > 0 {
+			return start, length
+		}
+	}
+	behind := bytes.IndexByte(run, ':') + 1
+	if behind == 0 {
+		return 0, 0
+	}
+	start, length = addressIn(run[behind:])
+	return behind + start, length
 }
 
 // addressIn finds the address in a run of its characters: a port, or the end of
@@ -259,12 +280,12 @@ func findJWT(text []byte, from int) (int, int) {
 // findBearer finds what follows the word bearer.
 func findBearer(text []byte, from int) (int, int) {
 	for i := from; ; {
-		space := bytes.IndexByte(text[i:], ' ')
+		space := bytes.IndexAny(text[i:], " \t")
 		if space < 0 {
 			return -1, -1
 		}
 		space += i
-		i = space + 1
+		i = ofBlanks.run(text, space)
 		if word := len("bearer"); space < word || !bytes.EqualFold(text[space-word:space], []byte("bearer")) {
 			continue
 		}
@@ -282,8 +303,8 @@ type accessKey struct {
 }
 
 var accessKeys = []accessKey{
-	{"AKIA", 16}, {"ASIA", 16}, {"AIza", 35}, {"ghp_", 36}, {"gho_", 36}, {"ghs_", 36}, {"github_pat_", 22}, {"glpat-", 20}, {"sk_live_", 24}, {"rk_live_", 24},
-	{"xoxb-", 20}, {"xoxp-", 20}, {"weir_", 48}, {"weirsvc_", 48},
+	{"AKIA", 16}, {"ASIA", 16}, {"AIza", 35}, {"ghp_", 36}, {"gho_", 36}, {"ghu_", 36}, {"ghs_", 36}, {"ghr_", 36}, {"github_pat_", 22}, {"glpat-", 20},
+	{"sk_live_", 24}, {"sk_test_", 24}, {"rk_live_", 24}, {"rk_test_", 24}, {"xoxb-", 20}, {"xoxp-", 20}, {"weir_", 48}, {"weirsvc_", 48},
 }
 
 const minAccessKey = 20
@@ -350,14 +371,12 @@ func findPassword(text []byte, from int) (int, int) {
 		if start, end := addressPassword(text, i); start < end {
 			return start, end
 		}
-		name := i
-		for name > from && (text[name-1] == ' ' || text[name-1] == '"' || text[name-1] == '\'') && i-name < 3 {
-			name--
-		}
-		if begin := ofName.back(text, name, from, maxSecretName); !isSecretName(text[begin:name]) {
+		end := ofNameEnds.back(text, i, from, maxGap)
+		name := text[ofName.back(text, end, from, maxSecretName):end]
+		if !isSecretName(name) {
 			continue
 		}
-		if start, end := valueBehind(text, i+1); start < end {
+		if start, end := valueBehind(text, ofSigns.run(text, i+1), isHeader(name)); start < end {
 			return start, end
 		}
 	}
@@ -365,6 +384,7 @@ func findPassword(text []byte, from int) (int, int) {
 
 // How far a password is looked for.
 const (
+	maxGap         = 64 // between name and sign
 	maxUserInfo    = 512
 	maxQuotedValue = 8 << 10
 )
@@ -389,16 +409,24 @@ func addressPassword(text []byte, i int) (start, end int) {
 
 var schemes = [][]byte{[]byte("basic"), []byte("bearer"), []byte("digest")}
 
-// valueBehind returns the value behind the sign of a secret's name.
-func valueBehind(text []byte, i int) (start, end int) {
-	for i < len(text) && text[i] == ' ' {
-		i++
+// isHeader reports whether a secret's name is that of a header, whose value is
+// all of its line.
+func isHeader(name []byte) bool {
+	name = bytes.ToLower(name)
+	return bytes.HasSuffix(name, []byte("authorization")) || bytes.HasSuffix(name, []byte("cookie"))
+}
+
+// valueBehind returns the value at i, behind the sign of a secret's name.
+func valueBehind(text []byte, i int, header bool) (start, end int) {
+	if quote := ofSlashes.run(text, i); quote < len(text) && (text[quote] == '"' || text[quote] == '\'') {
+		end, _ = quotedEnd(text, quote, quote-i)
+		return quote + 1, end
 	}
-	if i < len(text) && (text[i] == '"' || text[i] == '\'') {
-		if quote := bytes.IndexByte(text[i+1:min(len(text), i+1+maxQuotedValue)], text[i]); quote >= 0 {
-			return i + 1, i + 1 + quote
+	if i < len(text) && (text[i] == '[' || text[i] == '{') {
+		if end = bracketEnd(text, i); end == i+len("[]") {
+			return i, i
 		}
-		i++
+		return i, end
 	}
 	end = wordEnd(text, i)
 	for _, scheme := range schemes {
@@ -406,7 +434,49 @@ func valueBehind(text []byte, i int) (start, end int) {
 			i, end = end+1, wordEnd(text, end+1)
 		}
 	}
+	if header {
+		end = len(text)
+		if n := bytes.IndexAny(text[i:], "\r\n"); n >= 0 {
+			end = i + n
+		}
+	}
 	return i, end
+}
+
+// quotedEnd returns the end of what the quote at open begins, and the offset
+// behind the quote that ends it. Each time that JSON is escaped again doubles
+// backslashes, and puts one before the quote: so many are before a quote that
+// ends a text, and more before one inside.
+func quotedEnd(text []byte, open, slashes int) (end, after int) {
+	limit := min(len(text), open+1+maxQuotedValue)
+	for i := open + 1; i < limit; i++ {
+		if text[i] != text[open] {
+			continue
+		}
+		if n := i - ofSlashes.back(text, i, open+1, maxQuotedValue); n < slashes || n%(2*slashes+2) == slashes {
+			return i - min(n, slashes), i + 1
+		}
+	}
+	return limit, limit
+}
+
+// bracketEnd returns the offset behind the bracket that closes the one at i.
+func bracketEnd(text []byte, i int) int {
+	limit, depth := min(len(text), i+maxQuotedValue), 0
+	for from := i; i < limit; i++ {
+		switch text[i] {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case '"', '\'':
+			_, after := quotedEnd(text, i, i-ofSlashes.back(text, i, from, maxQuotedValue))
+			i = after - 1
+		}
+	}
+	return min(len(text), i)
 }
 
 func wordEnd(text []byte, i int) int {

@@ -132,6 +132,10 @@ type IngestRules struct {
 	Project      string `json:"project"`
 	Version      int64  `json:"version"` // grows with every change; an older one is ignored
 	Text         string `json:"text"`    // one rule a line; empty: there are none
+
+	// Compared: the table has this version, even if the log had a newer one, as
+	// after a restore. No version is ignored then.
+	Compared bool `json:"compared,omitempty"`
 }
 
 // RulesComparedKey is the key of the marker on weir.rules.v1. No project

@@ -112,7 +112,10 @@ func applyRules(record bus.Record, book *rules.Book) error {
 	case record.Header(contract.HeaderType) == contract.TypeRulesChanged:
 		held, err := readRules(record)
 		if err != nil {
-			return book.Damage(project, 0, err)
+			return book.Damage(project, err)
+		}
+		if held.Compared {
+			return book.Replace(project, held.Version, held.Text)
 		}
 		return book.Set(project, held.Version, held.Text)
 	}
@@ -149,7 +152,12 @@ func (t *RulesTopic) Compare(ctx context.Context, _ relay.Cursor) (d relay.Diffe
 	if err != nil {
 		return d, fmt.Errorf("cannot read the rules of projects: %w", err)
 	}
-	missing := 0
+	return t.difference(has, newest), nil
+}
+
+// difference has one state for each project, so that readers have some rules of
+// it at all times.
+func (t *RulesTopic) difference(has map[string]contract.IngestRules, newest []ingest.RuleVersion) (d relay.Difference) {
 	for i := range newest {
 		v := &newest[i]
 		held, there := has[v.Project]
@@ -157,18 +165,18 @@ func (t *RulesTopic) Compare(ctx context.Context, _ relay.Cursor) (d relay.Diffe
 		if there && held.Version == v.Version && held.Text == v.Text {
 			continue
 		}
-		if missing++; held.Version > v.Version { // of a database that was restored: readers ignore older ones
-			d.Publish = append(d.Publish, t.outgoing(v.Project, v.Project+"/gone", nil))
-		}
-		d.Publish = append(d.Publish, t.outgoing(v.Project, rulesID(v), encode(newRules(v))))
+		state := newRules(v)
+		state.Compared = true
+		d.Publish = append(d.Publish, t.outgoing(v.Project, rulesID(v), encode(state)))
 	}
+	missing := len(d.Publish)
 	for project := range has {
 		d.Publish = append(d.Publish, t.outgoing(project, project+"/gone", nil))
 	}
 	if len(d.Publish) > 0 {
 		d.Lost = fmt.Sprintf("rules of %d projects, %d tombstones", missing, len(has))
 	}
-	return d, nil
+	return d
 }
 
 // read returns the newest state of each project on the topic.

@@ -32,14 +32,14 @@ type Book struct {
 
 	some   atomic.Bool // projects have rules: the others cost a look at it
 	mu     sync.RWMutex
-	held   map[string]page // bounded by the projects that have had rules
+	held   map[string]heldRules // bounded by the projects that have had rules
 	rulers sync.Pool
 }
 
 var kinds = [...]ingest.RuleKind{ingest.RuleDrop, ingest.RuleSample, ingest.RuleRedact, ingest.RuleSetLevel}
 
-// A page is the rules of a project at a version.
-type page struct {
+// heldRules are the rules of a project at a version.
+type heldRules struct {
 	version int64
 	set     *ingest.Ruleset // nil: there are none
 	err     error
@@ -47,7 +47,7 @@ type page struct {
 
 // NewBook returns an empty book.
 func NewBook(registerer prometheus.Registerer, clock func() time.Time) *Book {
-	b := &Book{clock: clock, held: map[string]page{}}
+	b := &Book{clock: clock, held: map[string]heldRules{}}
 	metrics := promauto.With(registerer)
 	entries := metrics.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_ingest_ruled_entries_total", Help: "Entries that rules of their project have left out or changed, by what the rule does.",
@@ -55,19 +55,19 @@ func NewBook(registerer prometheus.Registerer, clock func() time.Time) *Book {
 	for i, kind := range kinds {
 		b.entries[i] = entries.WithLabelValues(kind.String())
 	}
-	count := func(name, help string, counts func(page) bool) {
+	count := func(name, help string, counts func(heldRules) bool) {
 		metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return b.count(counts) })
 	}
-	count("weir_ingest_ruled_projects", "Projects that have rules.", func(p page) bool { return p.set != nil })
-	count("weir_ingest_unreadable_rules", "Projects whose rules can't be read: their entries are refused.", func(p page) bool { return p.err != nil })
+	count("weir_ingest_ruled_projects", "Projects that have rules.", func(h heldRules) bool { return h.set != nil })
+	count("weir_ingest_unreadable_rules", "Projects whose rules can't be read: their entries are refused.", func(h heldRules) bool { return h.err != nil })
 	return b
 }
 
-func (b *Book) count(counts func(page) bool) (n float64) {
+func (b *Book) count(counts func(heldRules) bool) (n float64) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	for _, p := range b.held {
-		if counts(p) {
+	for _, h := range b.held {
+		if counts(h) {
 			n++
 		}
 	}
@@ -78,33 +78,44 @@ func (b *Book) count(counts func(page) bool) (n float64) {
 // Where they can't be read, it says why, and the project's entries are refused
 // until other rules come.
 func (b *Book) Set(project string, version int64, text string) error {
+	return b.put(project, readRules(version, text), false)
+}
+
+// Replace is Set whatever version the book has.
+func (b *Book) Replace(project string, version int64, text string) error {
+	return b.put(project, readRules(version, text), true)
+}
+
+// Damage notes that the rules of a project can't be read, not even their
+// version, and returns the error of its entries.
+func (b *Book) Damage(project string, why error) error {
+	return b.put(project, unreadable(0, why), true)
+}
+
+func readRules(version int64, text string) heldRules {
 	set, err := ingest.ParseRules(text)
-	switch {
-	case err != nil:
-		return b.Damage(project, version, err)
-	case len(set.Rules()) == 0:
+	if err != nil {
+		return unreadable(version, err)
+	}
+	if len(set.Rules()) == 0 {
 		set = nil
 	}
-	b.put(project, page{version: version, set: set})
-	return nil
+	return heldRules{version: version, set: set}
 }
 
-// Damage notes that the rules of a project can't be read, and returns the error
-// of its entries. The version is 0 where even that is not known.
-func (b *Book) Damage(project string, version int64, why error) error {
-	err := fmt.Errorf("%w: version %d: %w", ErrUnreadable, version, why)
-	b.put(project, page{version: version, err: err})
-	return err
+func unreadable(version int64, why error) heldRules {
+	return heldRules{version: version, err: fmt.Errorf("%w: version %d: %w", ErrUnreadable, version, why)}
 }
 
-func (b *Book) put(project string, p page) {
+// put returns the error of what it was given.
+func (b *Book) put(project string, h heldRules, always bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p.version > 0 && p.version < b.held[project].version {
-		return
+	if always || h.version >= b.held[project].version {
+		b.held[project] = h
+		b.some.Store(true)
 	}
-	b.held[project] = p
-	b.some.Store(true)
+	return h.err
 }
 
 // Forget removes a project.
@@ -121,8 +132,8 @@ func (b *Book) of(project string) (*ingest.Ruleset, error) {
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	p := b.held[project]
-	return p.set, p.err
+	h := b.held[project]
+	return h.set, h.err
 }
 
 // Redacts reports whether a project has rules that redact, or that can't be read.

@@ -243,14 +243,13 @@ func (s *Service) Preview(ctx context.Context, who identity.Principal, project, 
 		return p, err
 	}
 	defer found.Close()
-	previewer := ingest.NewPreviewer(set)
 	ends := s.Clock().Add(previewTime)
+	previewer := ingest.NewPreviewer(set, func() bool { return ctx.Err() != nil || s.Clock().After(ends) })
 	for i := range found.Found {
-		if ctx.Err() != nil || s.Clock().After(ends) {
+		if !previewer.Add(&found.Found[i]) {
 			p.Incomplete = true
 			break
 		}
-		previewer.Add(&found.Found[i])
 	}
 	p.RulesPreview = previewer.Preview()
 	p.Incomplete = p.Incomplete || found.Incomplete
