@@ -53,7 +53,7 @@ func (b *backup) verify(ctx context.Context, base Base) (err error) {
 	found.At, found.Seconds = time.Now().UTC(), time.Since(begun).Seconds()
 	base.Verified = &found
 	b.logger.InfoContext(ctx, "restored the newest base backup, and found it whole", slog.String("base", base.Name),
-		slog.Duration("took", time.Since(begun)), slog.Time("commit", found.Commit))
+		slog.Duration("took", time.Since(begun)))
 	return base.keep(b.folder.base(base.Name))
 }
 

@@ -55,8 +55,8 @@ func targetsAnswer(t *testing.T) {
 				return fmt.Errorf("%s is %s: %s", target.ScrapeURL, target.Health, target.LastError)
 			}
 		}
-		if n := len(seen.Data.ActiveTargets); n != 7 {
-			return fmt.Errorf("%d targets, of five services, the machine and the collector", n)
+		if n := len(seen.Data.ActiveTargets); n != 8 {
+			return fmt.Errorf("%d targets, of five services, the backup, the machine and the collector", n)
 		}
 		return nil
 	})
