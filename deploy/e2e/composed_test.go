@@ -32,7 +32,8 @@ func TestComposed(t *testing.T) {
 	scenario(t, o.connect(), nil)
 	t.Run("targets", targetsAnswer)
 	t.Run("rules", rulesAreLoaded)
-	t.Run("traces", tracesAreTaken)
+	t.Run("traces", sampled("otelcol_receiver_accepted_spans > 0"))
+	t.Run("backup", sampled("weir_backup_verified_timestamp_seconds > 0"))
 	t.Run("doctor", doctorFindsNothing)
 	t.Run("page", func(t *testing.T) { o.on(t).follow("../compose/README.md", "Weir on one machine") })
 	t.Run("runbooks", func(t *testing.T) { o.on(t).followRunbooks() })
@@ -97,18 +98,20 @@ func rulesAreLoaded(t *testing.T) {
 	}
 }
 
-// tracesAreTaken waits until the collector has received spans.
-func tracesAreTaken(t *testing.T) {
-	testenv.Eventually(t, func() error {
-		var seen struct {
-			Data struct{ Result []json.RawMessage }
-		}
-		err := fetch(prometheusURL+"query?query="+url.QueryEscape("otelcol_receiver_accepted_spans > 0"), &seen)
-		if err == nil && len(seen.Data.Result) == 0 {
-			err = errors.New("the collector has no spans")
-		}
-		return err
-	})
+// sampled waits until Prometheus has a sample that a query finds.
+func sampled(query string) func(*testing.T) {
+	return func(t *testing.T) {
+		testenv.Eventually(t, func() error {
+			var seen struct {
+				Data struct{ Result []json.RawMessage }
+			}
+			err := fetch(prometheusURL+"query?query="+url.QueryEscape(query), &seen)
+			if err == nil && len(seen.Data.Result) == 0 {
+				err = errors.New("nothing shows " + query)
+			}
+			return err
+		})
+	}
 }
 
 // doctorFindsNothing runs the doctor inside the network.
