@@ -1,4 +1,4 @@
-# Every command of Weir. `make` alone lists them. It needs Go, git, a shell, coreutils and grep, and nothing else (see .ci/fresh).
+# Every command of Weir. `make` alone lists them. It needs Go, git, a shell, coreutils, grep and gzip, and nothing else (see .ci/fresh).
 
 GO      ?= go
 # Binaries don't contain their folder's path, so another clone of the same commit has nothing to compile. They have no tables of symbols

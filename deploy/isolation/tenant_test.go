@@ -146,7 +146,7 @@ func (of *tenant) alert(t *testing.T, search string) string {
 // rules sets the rules of the tenant's project.
 func (of *tenant) rules(t *testing.T) {
 	t.Helper()
-	for noun, text := range map[string]string{"error-rules": "scrub email", "ingest-rules": "redact email"} {
+	for noun, text := range map[string]string{"error-rules": "scrub email", "ingest-rules": "drop never-sent"} {
 		got := of.world.send(t, request{method: "PUT", path: "/v1/projects/" + of.things["home-project"] + "/" + noun,
 			body: `{"rules":"` + text + `"}`, header: map[string]string{"X-Api-Key": of.key, "Content-Type": "application/json"}})
 		if got.status != http.StatusOK {

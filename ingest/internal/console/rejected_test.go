@@ -26,7 +26,7 @@ func TestRejected(t *testing.T) {
 	}
 	testenv.Must(t, pg.InTxAsSystem(t.Context(), d.service.Pool, func(tx pgx.Tx) error { return postgres.SaveRejected(t.Context(), tx, rejected) }))
 	page := d.page("1", "/console/logs/rejected?project=prj_1", 200, "<strong>1,234</strong> × <code>invalid_level</code>", "<bdi>Cart</bdi>, prod", "2 min ago",
-		"<strong>Send one of five.</strong>", "/logs/0/level", "This is a part of it", "There is no sample", `href="/console/settings/api-keys/key_1"`, "Next page")
+		"<strong>Send one of five.</strong>", "/logs/0/level", "This is a part of it", "No sample was kept", `href="/console/settings/api-keys/key_1"`, "Next page")
 	if raw := ask(t, d.handler, session("1"), "/console/logs/rejected").Body.String(); strings.Contains(raw, "<script>alert") || strings.Count(page, "<details") < 50 {
 		t.Errorf("not escaped, or not the first project's:\n%s", raw)
 	}
