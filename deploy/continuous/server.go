@@ -111,7 +111,11 @@ func (s server) program(ctx context.Context, major int, name string, args ...str
 	return cmd, nil
 }
 
+// binaries returns the folder of the server's programs.
 func binaries(given string, major int) (string, error) {
+	if _, err := exec.LookPath("gzip"); err != nil {
+		return "", fmt.Errorf("a restore unpacks the log by gzip: %w", err) // say so now, not when the server is lost
+	}
 	if given != "" {
 		return given, nil
 	}
