@@ -222,7 +222,9 @@ func signal(t *testing.T, pid int, what syscall.Signal) {
 
 func awaitLogged(t *testing.T, s *Server, text string) {
 	t.Helper()
-	for t.Context().Err() == nil {
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+	defer cancel()
+	for ; ctx.Err() == nil; lifecycle.Pause(ctx, 10*time.Millisecond) {
 		log, err := os.ReadFile(s.cluster.home.log())
 		if err != nil {
 			t.Error(err)
@@ -231,8 +233,8 @@ func awaitLogged(t *testing.T, s *Server, text string) {
 		if strings.Contains(string(log), text) {
 			return
 		}
-		lifecycle.Pause(t.Context(), 10*time.Millisecond)
 	}
+	t.Errorf("the log has no %q", text)
 }
 
 func reuse(t *testing.T, s *Server, pid int) {

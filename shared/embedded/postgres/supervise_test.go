@@ -75,7 +75,7 @@ func TestKilledServerIsStartedAgain(t *testing.T) {
 	s, _ := supervised(t, made(t))
 	create(t, s.URL())
 	committed := 0
-	for range mostRestarts {
+	for killed := range mostRestarts {
 		conn := connect(t, s)
 		for range 10 {
 			if _, err := conn.Exec(t.Context(), "INSERT INTO kept VALUES (1)"); err != nil {
@@ -86,13 +86,23 @@ func TestKilledServerIsStartedAgain(t *testing.T) {
 		killMain(t, s)
 		_ = conn.Close(t.Context()) // it is broken, or about to be
 		connect(t, s).Close(t.Context())
+		awaitRestarts(t, s, killed+1)
 	}
 	if n := query[int](t, s.URL(), "SELECT count(*) FROM kept"); n != committed {
 		t.Errorf("%d rows of %d", n, committed)
 	}
-	for testutil.ToFloat64(s.restarts) < mostRestarts && t.Context().Err() == nil { // it counts once the start has returned
-		lifecycle.Pause(t.Context(), time.Millisecond)
-	}
+}
+
+// awaitRestarts waits until so many starts have returned: a server that
+// is killed before its start has returned counts as one that didn't start.
+func awaitRestarts(t *testing.T, s *Server, want int) {
+	t.Helper()
+	testenv.Eventually(t, func() error {
+		if n := testutil.ToFloat64(s.restarts); n != float64(want) {
+			return fmt.Errorf("%v restarts, want %d", n, want)
+		}
+		return nil
+	})
 }
 
 // A process that a killed server leaves, and that does not notice, is killed.
@@ -241,6 +251,18 @@ func awaitGone(t *testing.T, paths ...string) {
 	}
 }
 
+// awaitPath looks often: some files live for milliseconds.
+func awaitPath(t *testing.T, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
+	defer cancel()
+	for _, err := os.Stat(path); err != nil; _, err = os.Stat(path) {
+		if lifecycle.Pause(ctx, time.Millisecond); ctx.Err() != nil {
+			t.Fatalf("not within %s: %v", testenv.Patience, err)
+		}
+	}
+}
+
 // A throwaway server ends within seconds of its caller, however that
 // ends, and nothing of it is left.
 func TestEndsWithItsCaller(t *testing.T) {
@@ -280,12 +302,7 @@ func TestKilledWhileItStarts(t *testing.T) {
 			t.Parallel()
 			home := homeBelow(t, 0o755)
 			s := startThrowaway(t, home)
-			for t.Context().Err() == nil {
-				if _, err := os.Stat(filepath.Join(home, part)); err == nil {
-					break
-				}
-				lifecycle.Pause(t.Context(), time.Millisecond)
-			}
+			awaitPath(t, filepath.Join(home, part))
 			s.kill(t)
 			_ = s.caller.Wait() // killed
 			awaitGone(t, home)
