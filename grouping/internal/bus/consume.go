@@ -114,12 +114,13 @@ func count(add func(grouping.Occurrence), logs contract.LogsAccepted, learned gr
 	if logs.Errors == 0 {
 		return nil
 	}
+	var s scanner
 	paths := pathsOf(set)
 	return logs.Split(func(index int, text []byte) error {
 		if !mayCarryError(text) {
 			return nil
 		}
-		e, err := parseEntry(string(text), paths)
+		e, err := s.entry(string(text), paths)
 		if err != nil {
 			return fmt.Errorf("cannot read entry %d of %s: %w", index, logs.ID(), err)
 		}

@@ -53,7 +53,7 @@ func hostileEntry(payload map[string]any) string {
 func TestWhatIsReadIsBounded(t *testing.T) {
 	const size = 512 << 10
 	for name, payload := range hostile(size) {
-		e, err := parseEntry(hostileEntry(payload), pathsOf(grouping.DefaultPaths()))
+		e, err := new(scanner).entry(hostileEntry(payload), pathsOf(grouping.DefaultPaths()))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -75,7 +75,7 @@ func BenchmarkHostileEntry(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				e, err := parseEntry(text, pathsOf(grouping.DefaultPaths()))
+				e, err := new(scanner).entry(text, pathsOf(grouping.DefaultPaths()))
 				if err != nil {
 					b.Fatal(err)
 				}

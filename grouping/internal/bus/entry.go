@@ -29,10 +29,10 @@ func mayCarryError(line []byte) bool {
 	return bytes.Contains(line, []byte(`"`+entryfield.Error+`":`)) || bytes.Contains(line, []byte(`\u00`))
 }
 
-// parseEntry reads a compact JSON object. Names must match exactly,
+// entry reads a compact JSON object. Names must match exactly,
 // unlike in encoding/json; other members are skipped, not decoded.
-func parseEntry(line string, paths []path) (e entry, err error) {
-	s := scanner{text: line}
+func (s *scanner) entry(line string, paths []path) (e entry, err error) {
+	s.text, s.at, s.err = line, 0, nil
 	s.object(func(name string) {
 		switch name {
 		case entryfield.Timestamp:
@@ -124,12 +124,13 @@ func oneLine(text string) string {
 	return text
 }
 
-// scanner reads JSON that was validated before.
+// scanner reads JSON that was validated before, one text after the other.
 // It keeps its first error and stops there.
 type scanner struct {
-	text string
-	at   int
-	err  error
+	text   string
+	at     int
+	err    error
+	pieces pieces // of the last array
 }
 
 var errSyntax = errors.New("not a JSON object")
@@ -194,11 +195,12 @@ func (s *scanner) strings() []string {
 		return nil
 	}
 	s.at++
-	from, pieces := s.at, pieces{}
+	from := s.at
+	s.pieces.reset()
 	for s.err == nil && s.peek() != ']' {
 		start := s.at
 		escaped := s.element()
-		pieces.add(piece{start, s.at, escaped})
+		s.pieces.add(piece{start, s.at, escaped})
 		if s.peek() != ',' {
 			break
 		}
@@ -208,8 +210,12 @@ func (s *scanner) strings() []string {
 	if s.err != nil {
 		return nil
 	}
-	var texts []string
-	for _, e := range pieces.inOrder() {
+	all := s.pieces.inOrder()
+	if len(all) == 0 {
+		return nil
+	}
+	texts := make([]string, 0, len(all)+1) // one may be cut in two
+	for _, e := range all {
 		texts = s.appendEnds(texts, e, from+maxHead, s.at-maxTail)
 	}
 	return texts
@@ -236,6 +242,9 @@ func (s *scanner) string() string {
 	escaped := s.skipString()
 	if s.err != nil {
 		return ""
+	}
+	if s.at-start <= maxHead {
+		return s.unescape(s.text[start+1:s.at-1], escaped)
 	}
 	return strings.Join(s.appendEnds(nil, piece{start, s.at, escaped}, start+maxHead, s.at-maxTail), "\n")
 }

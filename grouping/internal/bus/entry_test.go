@@ -31,7 +31,7 @@ func TestParseEntry(t *testing.T) {
 		`{"error":{"stack_trace":["a",null,"b"]}}`:              {hasError: true, err: grouping.Error{StackTrace: []string{"a", "", "b"}}},
 		`{"error":{"stack_trace":"a\nb"}}`:                      {hasError: true, err: grouping.Error{StackTrace: []string{"a\nb"}}},
 	} {
-		got, err := parseEntry(text, pathsOf(grouping.DefaultPaths()))
+		got, err := new(scanner).entry(text, pathsOf(grouping.DefaultPaths()))
 		got.metadataText = "" // TestContext looks at it
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s\n got %+v, %v\nwant %+v", text, got, err, want)
@@ -43,7 +43,7 @@ func TestParseEntry(t *testing.T) {
 func TestParseEntryPoison(t *testing.T) {
 	for _, text := range []string{``, `[`, `{`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":}`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a":"\`, `{"error":{"stack_trace":["a"`,
 		`{"error":{"type":"\x"}}`, `{}x`, `null`, `"a"`, `{"a":[}`, `{"a":]}`, `{"a":,}`} {
-		if _, err := parseEntry(text, pathsOf(grouping.DefaultPaths())); err == nil {
+		if _, err := new(scanner).entry(text, pathsOf(grouping.DefaultPaths())); err == nil {
 			t.Errorf("%q was read", text)
 		}
 	}
@@ -55,7 +55,7 @@ func FuzzParseEntry(f *testing.F) {
 	f.Add(`{"level":"error","error":{"type":"T","stack_trace":["a",1,[],"b"]},"m":{"a":[1,2,{}]}}`)
 	f.Add(`{"\u0065rror":{"type":"\u0054"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := parseEntry(text, pathsOf(grouping.DefaultPaths()))
+		got, err := new(scanner).entry(text, pathsOf(grouping.DefaultPaths()))
 		var members map[string]json.RawMessage
 		if json.Unmarshal([]byte(text), &members) != nil || members == nil {
 			return

@@ -27,6 +27,8 @@ type pieces struct {
 	next int     // index in the ring of the next one
 }
 
+func (p *pieces) reset() { p.head, p.tail, p.next = p.head[:0], p.tail[:0], 0 }
+
 func (p *pieces) add(e piece) {
 	switch {
 	case len(p.head) < maxPieces:
@@ -86,37 +88,42 @@ func slashesBefore(raw string, i int) (n int) {
 // unescape decodes the inside of a JSON string. Lone surrogates become
 // U+FFFD, as in encoding/json. ok is false for an invalid escape.
 func unescape(raw string) (text string, ok bool) {
-	b := make([]byte, 0, len(raw))
+	var b strings.Builder
+	b.Grow(len(raw))
 	for {
 		i := strings.IndexByte(raw, '\\')
 		if i < 0 {
-			return string(append(b, raw...)), true
+			b.WriteString(raw)
+			return b.String(), true
 		}
-		b = append(b, raw[:i]...)
+		b.WriteString(raw[:i])
 		if len(raw) < i+2 {
 			return "", false
 		}
 		c := raw[i+1]
 		raw = raw[i+2:]
 		if c == 'u' {
-			if b, raw, ok = unescapeRune(b, raw); !ok {
+			r, rest, ok := unescapeRune(raw)
+			if !ok {
 				return "", false
 			}
+			b.WriteRune(r)
+			raw = rest
 			continue
 		}
 		k := strings.IndexByte(`"\/bfnrt`, c)
 		if k < 0 {
 			return "", false
 		}
-		b = append(b, "\"\\/\b\f\n\r\t"[k])
+		b.WriteByte("\"\\/\b\f\n\r\t"[k])
 	}
 }
 
 // unescapeRune decodes what follows "\u", with its pair.
-func unescapeRune(b []byte, raw string) (dst []byte, rest string, ok bool) {
-	r, ok := hex4(raw)
+func unescapeRune(raw string) (r rune, rest string, ok bool) {
+	r, ok = hex4(raw)
 	if !ok {
-		return b, raw, false
+		return 0, raw, false
 	}
 	raw = raw[4:]
 	if utf16.IsSurrogate(r) {
@@ -128,7 +135,7 @@ func unescapeRune(b []byte, raw string) (dst []byte, rest string, ok bool) {
 			raw = raw[6:]
 		}
 	}
-	return utf8.AppendRune(b, r), raw, true
+	return r, raw, true
 }
 
 func hex4(s string) (r rune, ok bool) {

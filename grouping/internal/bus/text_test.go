@@ -23,7 +23,7 @@ func TestUnescape(t *testing.T) {
 		if err := json.Unmarshal([]byte(`"`+raw+`"`), &want); err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}
-		e, err := parseEntry(`{"level":"`+raw+`","message":"x"}`, pathsOf(grouping.DefaultPaths()))
+		e, err := new(scanner).entry(`{"level":"`+raw+`","message":"x"}`, pathsOf(grouping.DefaultPaths()))
 		if err != nil || e.level != want || e.message != "x" {
 			t.Fatalf("%s is read as %q, %v, want %q", raw, e.level, err, want)
 		}
@@ -41,7 +41,7 @@ func TestLongTexts(t *testing.T) {
 	for _, seed := range []string{`\\`, `\n`, `\u0001`, `\ud83d\ude00`, "a", `a\"`, `\\u0041`, `\\\u0041`} {
 		for shift := range 13 {
 			raw := strings.Repeat("x", shift) + strings.Repeat(seed, (maxHead+maxTail)/len(seed)+100) + "end"
-			e, err := parseEntry(`{"error":{"message":"`+raw+`","stack_trace":["first","`+raw+`","last"]}}`, pathsOf(grouping.DefaultPaths()))
+			e, err := new(scanner).entry(`{"error":{"message":"`+raw+`","stack_trace":["first","`+raw+`","last"]}}`, pathsOf(grouping.DefaultPaths()))
 			if err != nil {
 				t.Fatalf("%s after %d: %v", seed, shift, err)
 			}
@@ -64,7 +64,7 @@ func TestManyPieces(t *testing.T) {
 			for i := range n {
 				list = append(list, fmt.Sprintf(`"%0*d"`, width+4, i))
 			}
-			e, err := parseEntry(`{"error":{"stack_trace":[`+strings.Join(list, ",")+`]}}`, pathsOf(grouping.DefaultPaths()))
+			e, err := new(scanner).entry(`{"error":{"stack_trace":[`+strings.Join(list, ",")+`]}}`, pathsOf(grouping.DefaultPaths()))
 			got := e.err.StackTrace
 			if err != nil || len(got) > 2*maxPieces || len(got) < min(n, (maxHead+maxTail)/(width+7)-3, 2*maxPieces) {
 				t.Fatalf("%d of %d are read: %v", len(got), n, err)
