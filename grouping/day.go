@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"maps"
 	"slices"
 	"time"
 
@@ -95,10 +94,11 @@ func (h *HourCounts) Sum() (n int64) {
 // A Day is what is counted of a group's errors on one day (UTC), by the
 // times of the entries.
 type Day struct {
-	Hours HourCounts
-	Tags  [len(Tags)]Distribution // those of Tags
-	Fresh uint32                  // a bit for each hour that has errors which came in it or in the next one: others tell nothing of the present
-	Users []uint64                // hashes of the users whom the errors affected, some more than once; bounded by the errors of a transaction
+	Number int64 // since 1970
+	Hours  HourCounts
+	Tags   [len(Tags)]Distribution // those of Tags
+	Fresh  uint32                  // a bit for each hour that has errors which came in it or in the next one: others tell nothing of the present
+	Users  []uint64                // hashes of the users whom the errors affected, some more than once; bounded by the errors of a transaction
 }
 
 // Merge adds other to d.
@@ -124,23 +124,29 @@ func HourAt(number int64) time.Time { return time.Unix(number*int64(time.Hour/ti
 // HoursOfDay is how many hours a day (UTC) has.
 const HoursOfDay = int64(len(HourCounts{}))
 
-// Days are those of a group, by their number since 1970.
-type Days map[int64]*Day // bounded by DaysKept and those that a transaction spans
+// Days are those of a group: mostly one, and at most DaysKept and those that
+// a transaction spans.
+type Days []*Day
 
-// Of returns a day, which it adds where it is missing.
-func (d Days) Of(number int64) *Day {
-	day, has := d[number]
-	if !has {
-		day = &Day{}
-		d[number] = day
+// Of returns a day by its number, which it adds where it is missing.
+func (d *Days) Of(number int64) *Day {
+	for _, day := range *d {
+		if day.Number == number {
+			return day
+		}
 	}
+	day := &Day{Number: number}
+	*d = append(*d, day)
 	return day
 }
 
-// Numbers are those of the days, the earliest first.
-func (d Days) Numbers() []int64 { return slices.Sorted(maps.Keys(d)) }
+// Sorted are the days, the earliest first.
+func (d Days) Sorted() Days {
+	slices.SortFunc(d, func(a, b *Day) int { return cmp.Compare(a.Number, b.Number) })
+	return d
+}
 
-func (d Days) add(o Occurrence, users []uint64) {
+func (d *Days) add(o Occurrence, users []uint64) {
 	if o.Accepted.Sub(o.At) >= DaysKept*24*time.Hour {
 		return
 	}

@@ -31,16 +31,16 @@ func TestDaysAddUp(t *testing.T) {
 		}
 		merged := Days{}
 		for _, part := range parts {
-			for number, day := range part {
-				merged.Of(number).Merge(day)
+			for _, day := range part {
+				merged.Of(day.Number).Merge(day)
 			}
 		}
 		for name, days := range map[string]Days{"whole": whole, "merged": merged} {
 			found, hashes, tags := map[int64]int64{}, map[uint64]bool{}, []Distribution{}
-			for number, day := range days {
+			for _, day := range days {
 				for hour, n := range day.Hours {
 					if n > 0 {
-						found[number*HoursOfDay+int64(hour)] = n
+						found[day.Number*HoursOfDay+int64(hour)] = n
 					}
 				}
 				for _, hash := range day.Users {
@@ -95,7 +95,7 @@ func TestFreshHours(t *testing.T) {
 			days.add(o, usersOf(o))
 		}
 	}
-	today := days[HourOf(noon)/HoursOfDay]
+	today := days.Of(HourOf(noon) / HoursOfDay)
 	if len(days) != 2 || today.Fresh != 1<<12|1<<11 || today.Hours[10] != 2 || len(slices.Compact(slices.Sorted(slices.Values(today.Users)))) != 2 {
 		t.Errorf("%d days, %+v", len(days), today)
 	}

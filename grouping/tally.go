@@ -49,8 +49,8 @@ type Count struct {
 	Expires      time.Time // the latest
 	Severities   Severity
 	Environments []string
-	Samples      []Sample // the first ones and the newest, in the order of arrival
-	Seen         []Seen   // by environment and release
+	Samples      []*Sample // the first ones and the newest, in the order of arrival
+	Seen         []Seen    // by environment and release
 	Days         Days
 
 	ofOrganization bool // the organization's budget was used up, not the project's
@@ -84,7 +84,7 @@ func (s *Sample) describe(g *Grouper) (Description, Explanation) {
 // Describe describes the group that c creates, and
 // why it is one. It also describes the first sample.
 func (c *Count) Describe(g *Grouper) (Description, Explanation) {
-	s := &c.Samples[0]
+	s := c.Samples[0]
 	d, why := s.describe(g)
 	if split, joins, found := s.Error.Learned.Splits.of(s.SplitHashes, s.Accepted); found {
 		why.Scope, why.Hash, why.Rule = joins.Scope, joins.Hash, RuleSplit
@@ -122,7 +122,7 @@ func (t *Tally) Add(o Occurrence) {
 		}
 		c = &Count{
 			Organization: o.Organization, Project: o.Project, Hour: hour, Hashes: joining,
-			Similar: similar, First: o.At, Last: o.At, Days: Days{},
+			Similar: similar, First: o.At, Last: o.At,
 		}
 		t.counts[key] = c
 	}
@@ -146,10 +146,15 @@ func (c *Count) add(o Sample) {
 	if o.Expires.After(c.Expires) {
 		c.Expires = o.Expires
 	}
-	if len(c.Samples) == FirstSamples+newestSamples {
-		c.Samples = slices.Delete(c.Samples, FirstSamples, FirstSamples+1)
+	if most := int64(FirstSamples + newestSamples); c.N > most { // the oldest of the newest
+		*c.Samples[FirstSamples+(c.N-1-FirstSamples)%newestSamples] = o
+	} else {
+		c.Samples = append(c.Samples, &o)
 	}
-	c.Samples = append(c.Samples, o)
+}
+
+func (c *Count) sortSamples() {
+	slices.SortFunc(c.Samples, func(a, b *Sample) int { return cmp.Compare(a.Arrival, b.Arrival) })
 }
 
 // see adds an occurrence to those of its environment and release. Beyond
@@ -197,8 +202,8 @@ func (s *Seen) arrive(a Arrival) {
 func (c *Count) Merge(d *Count) {
 	c.N += d.N
 	c.Seen = append(c.Seen, d.Seen...)
-	for number, day := range d.Days {
-		c.Days.Of(number).Merge(day)
+	for _, day := range d.Days {
+		c.Days.Of(day.Number).Merge(day)
 	}
 	c.Severities |= d.Severities
 	c.Environments = AddEnvironments(c.Environments, d.Environments...)
@@ -212,7 +217,7 @@ func (c *Count) Merge(d *Count) {
 		c.Expires = d.Expires
 	}
 	c.Samples = append(c.Samples, d.Samples...)
-	slices.SortFunc(c.Samples, func(a, b Sample) int { return cmp.Compare(a.Arrival, b.Arrival) })
+	c.sortSamples()
 	if n := len(c.Samples); n > FirstSamples+newestSamples {
 		c.Samples = slices.Delete(c.Samples, FirstSamples, n-newestSamples)
 	}
@@ -259,6 +264,7 @@ func (c *Count) Arrival() int64 { return c.Samples[0].Arrival }
 func (t *Tally) Counts() []*Count {
 	counts := make([]*Count, 0, len(t.counts))
 	for _, c := range t.counts {
+		c.sortSamples()
 		counts = append(counts, c)
 	}
 	slices.SortFunc(counts, func(a, b *Count) int {

@@ -23,9 +23,8 @@ const (
 // dayRow is a day of a group, with what a transaction adds to it.
 type dayRow struct {
 	*change
-	number int64 // since 1970
-	day    *grouping.Day
-	users  []byte // the sketch
+	day   *grouping.Day
+	users []byte // the sketch
 }
 
 // saveDays adds the numbers of changes to the days of their groups, whose rows are
@@ -33,8 +32,8 @@ type dayRow struct {
 func saveDays(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var rows []*dayRow
 	for _, ch := range changes {
-		for _, number := range ch.Days.Numbers() {
-			rows = append(rows, &dayRow{change: ch, number: number, day: ch.Days[number]})
+		for _, day := range ch.Days.Sorted() {
+			rows = append(rows, &dayRow{change: ch, day: day})
 		}
 	}
 	if len(rows) == 0 {
@@ -66,7 +65,7 @@ func mergeDays(ctx context.Context, tx pgx.Tx, rows []*dayRow) error {
 	var numbers []int
 	for i, r := range rows {
 		if !r.created {
-			organizations, groups, days = append(organizations, r.Organization), append(groups, r.group), append(days, dayAt(r.number))
+			organizations, groups, days = append(organizations, r.Organization), append(groups, r.group), append(days, dayAt(r.day.Number))
 			numbers = append(numbers, i)
 		}
 	}
@@ -90,7 +89,7 @@ func mergeDays(ctx context.Context, tx pgx.Tx, rows []*dayRow) error {
 	}
 	for i, r := range rows {
 		if err := r.merge(stored[i]); err != nil {
-			return fmt.Errorf("cannot add to %s of group %q: %w", dayAt(r.number).Format(time.DateOnly), r.group, err)
+			return fmt.Errorf("cannot add to %s of group %q: %w", dayAt(r.day.Number).Format(time.DateOnly), r.group, err)
 		}
 	}
 	return nil
@@ -141,12 +140,13 @@ func (r *dayRow) merge(stored storedDay) (err error) {
 		}
 	}
 	whole := stored.counted.day()
+	whole.Number = r.day.Number
 	whole.Merge(r.day)
 	r.users = stored.users
 	if len(r.day.Users) > 0 {
 		r.users, err = addUsers(stored.users, r.day.Users)
 	}
-	r.Days[r.number], r.day = whole, whole
+	*r.day = *whole
 	return err
 }
 
@@ -183,7 +183,7 @@ func (c *dayColumns) add(r *dayRow) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the numbers of group %q: %w", r.group, err)
 	}
-	c.organizations, c.groups, c.days = append(c.organizations, r.Organization), append(c.groups, r.group), append(c.days, dayAt(r.number))
+	c.organizations, c.groups, c.days = append(c.organizations, r.Organization), append(c.groups, r.group), append(c.days, dayAt(r.day.Number))
 	c.counted, c.users = append(c.counted, string(text)), append(c.users, r.users)
 	return nil
 }

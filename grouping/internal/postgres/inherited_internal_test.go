@@ -14,7 +14,7 @@ import (
 // libraries is fingerprinted once.
 func TestNothingToInherit(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
-	counts := []*grouping.Count{{Organization: "acme", Project: "new", Samples: make([]grouping.Sample, 1)}} // without the samples that would be fingerprinted
+	counts := []*grouping.Count{{Organization: "acme", Project: "new", Samples: []*grouping.Sample{{}}}} // without the samples that would be fingerprinted
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 		found, err := Writer{}.findInherited(t.Context(), tx, counts)
 		if len(found) != 0 {

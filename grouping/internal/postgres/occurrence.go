@@ -123,7 +123,7 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	}
 	_, err := tx.Exec(ctx, `
 		INSERT INTO occurrences AS o (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack, built, context)
-		SELECT organization, error_group, slot, entry, at, level, environment, message, exceptions::jsonb, trace, stack, built::jsonb, context::jsonb
+		SELECT organization, error_group, slot, entry, at, level, environment, message, exceptions::json, trace, stack, built::json, context::json
 		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::timestamptz[], $6::smallint[], $7::text[], $8::text[], $9::text[], $10::bytea[],
 		              $11::bytea[], $12::text[], $13::text[])
 		       AS k (organization, error_group, slot, entry, at, level, environment, message, exceptions, trace, stack, built, context)
@@ -154,8 +154,8 @@ func maxReplaced(changes []*change) int {
 
 // sampled are the samples to store, by slot; only the newest so
 // many, if it replaces others. If two share a slot, the newer stays.
-func (ch *change) sampled(newest int) map[int]grouping.Sample {
-	kept := map[int]grouping.Sample{}
+func (ch *change) sampled(newest int) map[int]*grouping.Sample {
+	kept := map[int]*grouping.Sample{} // bounded by grouping.MaxSamples
 	samples := ch.Samples
 	if ch.samples > grouping.MaxSamples {
 		samples = samples[max(0, len(samples)-newest):]
@@ -193,7 +193,7 @@ func encodeStored(exceptions []Exception) string {
 }
 
 // encodeBuild is the build of a script's error; nil: there is none.
-func encodeBuild(o grouping.Sample) *string {
+func encodeBuild(o *grouping.Sample) *string {
 	if o.Language != trace.JavaScript || o.Release == "" && len(o.DebugIDs) == 0 {
 		return nil
 	}

@@ -82,10 +82,9 @@ func spikeIn(history map[int64]int64, hour int64) (grouping.Spike, bool) {
 // busyHours are the hours of the present with enough errors for another
 // spike than the last one.
 func (ch *change) busyHours(spiked time.Time) (hours []int64) {
-	for _, number := range ch.Days.Numbers() {
-		day := ch.Days[number]
+	for _, day := range ch.Days.Sorted() {
 		for i, errors := range day.Hours {
-			hour := number*grouping.HoursOfDay + int64(i)
+			hour := day.Number*grouping.HoursOfDay + int64(i)
 			if day.Fresh&(1<<i) != 0 && errors >= grouping.MinSpike && grouping.NewSpike(grouping.HourAt(hour), spiked) {
 				hours = append(hours, hour)
 			}
