@@ -97,7 +97,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments,
 			similar_hash, why, samples, expires, calls, first_release, last_release, arrived)
 		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, date_trunc('minute', last_seen, 'UTC'), levels,
-			environments::text[], similar_hash, why::jsonb, samples, expires, calls::integer[], first_release, last_release, arrived
+			environments::text[], similar_hash, why::json, samples, expires, calls::integer[], first_release, last_release, arrived
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
 		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[], $16::date[], $19::text[],
 		              $20::text[], $21::text[], $22::date[]) WITH ORDINALITY

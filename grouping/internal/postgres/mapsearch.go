@@ -153,7 +153,7 @@ func mapSamples(ctx context.Context, tx pgx.Tx, of Project, groups []string, hol
 	if len(changed) == 0 {
 		return 0, nil
 	}
-	_, err = tx.Exec(ctx, `UPDATE occurrences o SET exceptions = k.exceptions::jsonb
+	_, err = tx.Exec(ctx, `UPDATE occurrences o SET exceptions = k.exceptions::json
 		  FROM unnest($2::text[], $3::smallint[], $4::text[]) AS k (error_group, slot, exceptions)
 		 WHERE o.organization = $1 AND (o.error_group, o.slot) = (k.error_group, k.slot)`, of.Organization, changed, slots, texts)
 	return len(changed), err

@@ -50,12 +50,15 @@ func array(words []string) string {
 			b.WriteByte(',')
 		}
 		b.WriteByte('"')
-		b.WriteString(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(storable(word)))
+		_, _ = inArray.WriteString(&b, storable(word)) // a Builder never fails
 		b.WriteByte('"')
 	}
 	b.WriteByte('}')
 	return b.String()
 }
+
+// inArray escapes a word between quotes.
+var inArray = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // numbers writes numbers as array does words.
 func numbers(of []int32) string {

@@ -16,7 +16,7 @@ CREATE TABLE error_groups (
 	environments text[]      NOT NULL,
 	samples      bigint      NOT NULL, -- occurrences stored as samples so far, replaced ones included
 	similar_hash bytea       NOT NULL, -- shared with groups that may have the same cause
-	why          jsonb       NOT NULL,
+	why          json        NOT NULL, -- always written whole, so it is no jsonb
 	expires      date        NOT NULL, -- from this day (UTC) on the group is removed: the log store then has none of its entries
 	seen_minute  timestamptz NOT NULL,
 	arrived      date        NOT NULL, -- the day (UTC) on which an error of it was last accepted
@@ -64,11 +64,11 @@ CREATE TABLE occurrences (
 	level        smallint    NOT NULL,
 	environment  text        NOT NULL,
 	message      text        NOT NULL, -- of the entry
-	exceptions   jsonb       NOT NULL,
+	exceptions   json        NOT NULL, -- like the others here, always written whole
 	trace        bytea       NOT NULL, -- hashes by which errors like it can be split off; empty without a usable stack trace
 	stack        bytea       NOT NULL,
-	built        jsonb, -- of a script's error: its release and debug ids, by which source maps are found
-	context      jsonb, -- what rules of the project ask of the entry
+	built        json, -- of a script's error: its release and debug ids, by which source maps are found
+	context      json, -- what rules of the project ask of the entry
 	PRIMARY KEY (organization, error_group, slot)
 ) WITH (fillfactor = 80);
 
