@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/ruletext"
 )
 
 func rulesOf(t testing.TB, text string) *Ruleset {
@@ -237,7 +239,7 @@ func TestPageOfRules(t *testing.T) {
 	says := []string{
 		fmt.Sprintf("| %d, of %d,%d bytes |", MaxRules, MaxRulesText/1000, MaxRulesText%1000), fmt.Sprintf("patterns, and fields, of a rule | %d |", maxRulePatterns),
 		fmt.Sprintf("| %d, of %d bytes and %d steps in all", maxExpressions, maxExpression, maxSteps), fmt.Sprintf("more than %d times", maxFinds),
-		fmt.Sprintf("the newest %d", MaxRuleVersions), strings.Join(secretNames[:len(secretNames)-1], ", ") + " or " + secretNames[len(secretNames)-1],
+		fmt.Sprintf("the newest %d", ruletext.MaxVersions), strings.Join(secretNames[:len(secretNames)-1], ", ") + " or " + secretNames[len(secretNames)-1],
 		strings.Join(secretEndings[:len(secretEndings)-1], ", ") + " or " + secretEndings[len(secretEndings)-1], strings.ReplaceAll(fault.Detail, `"`, `\"`),
 	}
 	for _, name := range RedactionPatterns() {

@@ -34,6 +34,14 @@ type OnePage struct {
 	NextCursor Null `json:"next_cursor" nullable:"true" description:"The list has one page"`
 }
 
+// OrNull is nil for an empty value, such as a text that there may not be.
+func OrNull[T comparable](value T) *T {
+	if value == *new(T) {
+		return nil
+	}
+	return &value
+}
+
 // Null is encoded as null.
 type Null struct{}
 

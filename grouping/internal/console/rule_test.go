@@ -37,6 +37,10 @@ func TestRulesPage(t *testing.T) {
 		t.Fatalf("saved: %d %s", status, leads)
 	}
 	shows(t, pages, path, "# &lt;people&gt;\nscrub email", "because", "you", "in force")
+	if status, _ := post(pages, path, form); status != 303 {
+		t.Errorf("the same again: %d", status)
+	}
+	form.Set("rules", "scrub ip")
 	if status, body := post(pages, path, form); status != 409 || !strings.Contains(body, "Somebody has saved version 1 meanwhile") || !strings.Contains(body, `name="version" value="1"`) {
 		t.Errorf("the second: %d %s", status, body)
 	}

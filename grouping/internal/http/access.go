@@ -175,14 +175,6 @@ type repeatable struct {
 	Key string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]+$" description:"Not needed: the same request again changes nothing more"`
 }
 
-// orNull is nil for an empty text.
-func orNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 func timeOrNull(at time.Time) *time.Time {
 	if at.IsZero() {
 		return nil

@@ -221,7 +221,7 @@ func (l alertRoutes) get(c *call) (any, error) {
 func (l alertRoutes) log(c *call) (any, error) {
 	found, err := l.alerts.Log(c.ctx(), c.who, c.project, c.param("alert"))
 	return alertLogBody{Items: itemsOf(found, func(line postgres.LoggedLine) alertLineBody {
-		return alertLineBody{line.Outcome, line.Groups, orNull(line.Group), line.FirstAt.UTC(), line.At.UTC()}
+		return alertLineBody{line.Outcome, line.Groups, httpapi.OrNull(line.Group), line.FirstAt.UTC(), line.At.UTC()}
 	})}, err
 }
 

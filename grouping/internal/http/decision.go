@@ -182,7 +182,7 @@ type movedBody struct {
 
 func newActivityBody(a postgres.Activity) activityBody {
 	body := activityBody{
-		Version: a.Version, Kind: a.Kind, At: a.At.UTC(), Actor: orNull(a.By.ID), ActorName: a.By.Name, Reason: a.Reason,
+		Version: a.Version, Kind: a.Kind, At: a.At.UTC(), Actor: httpapi.OrNull(a.By.ID), ActorName: a.By.Name, Reason: a.Reason,
 		decidedBody: decidedBody{InRelease: inRelease(a.Resolution), Until: newUntilBody(a.Until), Note: a.Note, Mentions: a.Mentions, Unknown: a.Unknown},
 		movedBody:   movedBody{a.Into, a.From, a.Groups[:min(len(a.Groups), maxGroups)]}, Release: a.Release, Environment: a.Environment,
 	}
