@@ -11,22 +11,20 @@ import (
 
 // Bounds of the rules of a project. Together they keep what rules cost an error small.
 const (
-	MaxRules      = 50
-	MaxRulesText  = 16 << 10 // bytes of all lines
-	maxRuleName   = 100      // characters
-	maxRuleText   = 200      // bytes of a glob, a text or an expression
-	maxTerms      = 10       // of a rule
-	maxAllTerms   = 150      // of all rules
-	maxStars      = 5        // of a condition
-	maxParts      = 10       // of a rule
-	maxRulePaths  = 10       // in metadata, of all rules
-	maxExpression = 100      // steps of all expressions as regexp compiles them: a byte costs each step some nanoseconds
-	maxScrubbed   = 1000     // bytes of a message that are scrubbed, and so all that is left of it
-	maxScrubs     = 2000     // bytes of all messages of an error
-	maxMatched    = 300      // bytes of a text that globs are compared with
-	maxSpans      = 10       // exceptions of a chain that rules look at, from the root cause on
-	maxJudged     = 120      // frames of an error, so: all that count of two exceptions
-	maxShownRule  = 200      // bytes of a rule that are shown as a reason
+	maxRuleName   = 100  // characters
+	maxRuleText   = 200  // bytes of a glob, a text or an expression
+	maxTerms      = 10   // of a rule
+	maxAllTerms   = 150  // of all rules
+	maxStars      = 5    // of a condition
+	maxParts      = 10   // of a rule
+	maxRulePaths  = 10   // in metadata, of all rules
+	maxExpression = 100  // steps of all expressions as regexp compiles them: a byte costs each step some nanoseconds
+	maxScrubbed   = 1000 // bytes of a message that are scrubbed, and so all that is left of it
+	maxScrubs     = 2000 // bytes of all messages of an error
+	maxMatched    = 300  // bytes of a text that globs are compared with
+	maxSpans      = 10   // exceptions of a chain that rules look at, from the root cause on
+	maxJudged     = 120  // frames of an error, so: all that count of two exceptions
+	maxShownRule  = 200  // bytes of a rule that are shown as a reason
 )
 
 // RuleKind is what a rule does.

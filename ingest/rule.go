@@ -3,8 +3,6 @@ package ingest
 // Bounds of the rules of a project. Together they keep what rules cost an
 // entry small.
 const (
-	MaxRules        = 50
-	MaxRulesText    = 16 << 10 // bytes of all lines
 	maxRulePaths    = 10       // of a rule
 	maxRulePatterns = 10       // of a rule
 	maxExpressions  = 5        // of all rules

@@ -49,8 +49,9 @@ func May(who identity.Principal) bool {
 }
 
 func mayNot() error {
-	return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden, "Rules are changed by an API key whose access is \"full\", and in the console by "+
-		strings.Join(identity.RolesThatShareSearches(), "s, ")+"s.")
+	roles := strings.Join(identity.RolesThatShareSearches(), "s, ") + "s"
+	return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+		"Rules are changed by an API key whose access is \"full\", and in the console by "+roles+".")
 }
 
 // own checks that who reads a project.
