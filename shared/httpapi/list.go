@@ -42,6 +42,11 @@ func OrNull[T comparable](value T) *T {
 	return &value
 }
 
+// TimeOrNull is a time in UTC; nil for the zero time.
+func TimeOrNull(at time.Time) *time.Time {
+	return OrNull(at.UTC())
+}
+
 // Null is encoded as null.
 type Null struct{}
 

@@ -192,12 +192,12 @@ func (b *hoursBody) hours() (h grouping.Hours, err error) {
 
 func showAlert(a *postgres.Alert) alertBody {
 	body := alertBody{
-		ID: a.ID, Project: a.Project, Waiting: int64(len(a.Listed)) + a.More, NextAt: timeOrNull(a.Due), SentAt: timeOrNull(a.SentAt), Version: a.Version,
+		ID: a.ID, Project: a.Project, Waiting: int64(len(a.Listed)) + a.More, NextAt: httpapi.TimeOrNull(a.Due), SentAt: httpapi.TimeOrNull(a.SentAt), Version: a.Version,
 		UpdatedBy: a.UpdatedBy, UpdatedAt: a.UpdatedAt.UTC(),
 		newAlertBody: newAlertBody{
 			a.Name, alertTriggersBody{a.Triggers, a.NewFrom, a.AlertRule.Count, groups.SpanName(a.Per), a.Users, groups.SpanName(a.UsersPer)},
 			alertFilterBody{a.Severities.Names(), append([]string{}, a.Environments...), strings.Join(a.Words, " ")},
-			alertDeliveryBody{nil, int64(a.Gap / time.Second), append([]string{}, a.Roles...), append([]string{}, a.Members...), timeOrNull(a.MutedUntil)},
+			alertDeliveryBody{nil, int64(a.Gap / time.Second), append([]string{}, a.Roles...), append([]string{}, a.Members...), httpapi.TimeOrNull(a.MutedUntil)},
 		},
 	}
 	if !a.Hours.IsZero() {

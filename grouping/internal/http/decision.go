@@ -207,7 +207,7 @@ func newUntilBody(u grouping.Until) *untilBody {
 	if u == (grouping.Until{}) {
 		return nil
 	}
-	return &untilBody{At: timeOrNull(u.At), Count: u.Count, Users: u.Users, Per: groups.SpanName(u.Per)}
+	return &untilBody{At: httpapi.TimeOrNull(u.At), Count: u.Count, Users: u.Users, Per: groups.SpanName(u.Per)}
 }
 
 // activity lists the decisions about a group, the newest first.

@@ -98,7 +98,7 @@ func newErrorGroupBody(g postgres.Group) errorGroupBody {
 			g.Count, g.FirstSeen.UTC(), g.LastSeen.UTC(), g.Severities.Names(), g.Environments, httpapi.OrNull(g.FirstRelease), httpapi.OrNull(g.LastRelease), g.Members,
 		},
 		groupStateBody{
-			g.Version, timeOrNull(g.State.Since), g.State.Regressed, httpapi.OrNull(inRelease(g.State.Resolution)), newUntilBody(g.State.Until),
+			g.Version, httpapi.TimeOrNull(g.State.Since), g.State.Regressed, httpapi.OrNull(inRelease(g.State.Resolution)), newUntilBody(g.State.Until),
 			httpapi.OrNull(g.State.Assignee.ID), httpapi.OrNull(g.State.Assignee.Name), newSpikeBody(g.State.Spike),
 		},
 	}

@@ -67,7 +67,7 @@ type rulesBody struct {
 }
 
 func newRuleVersionBody(v ruletext.Version) ruleVersionBody {
-	return ruleVersionBody{v.Number, timeOrNull(v.At), routes.NewAuthorBody(v)}
+	return ruleVersionBody{v.Number, httpapi.TimeOrNull(v.At), routes.NewAuthorBody(v)}
 }
 
 type previewBody struct {

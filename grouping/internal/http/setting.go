@@ -61,7 +61,7 @@ type settingsBody struct {
 }
 
 func newSettingsBody(s postgres.Setting) settingsBody {
-	return settingsBody{pathsBody: pathsBody(s.Paths), ArchiveAfterDays: s.ArchiveDays, Since: timeOrNull(s.Since), Actor: httpapi.OrNull(s.By)}
+	return settingsBody{pathsBody: pathsBody(s.Paths), ArchiveAfterDays: s.ArchiveDays, Since: httpapi.TimeOrNull(s.Since), Actor: httpapi.OrNull(s.By)}
 }
 
 func (s settingRoutes) get(c *call) (any, error) {

@@ -34,7 +34,7 @@ func SaveRules(ctx context.Context, tx pgx.Tx, c rules.Change) error {
 	report := contract.ChangeReported{
 		Organization: v.Organization, Project: v.Project, Action: "ingest_rules.set", Target: contract.ReportedTarget{Kind: "project", ID: v.Project},
 		Actor: v.By, Request: c.Request, Address: c.Address, Client: httpapi.ClipUserAgent(c.Client, contract.MaxClient),
-		Before: known(before), After: known(after), At: v.At,
+		Before: contract.Reported(before), After: contract.Reported(after), At: v.At,
 	}
 	return outbox.Save(ctx, tx, []outbox.Fact{
 		{Organization: v.Organization, ID: rulesID(v), Type: contract.TypeRulesChanged, At: v.At, Body: encode(newRules(v))},
@@ -47,21 +47,6 @@ func newRules(v *postgres.Rules) contract.IngestRules {
 }
 
 func rulesID(v *postgres.Rules) string { return v.Project + "/" + strconv.FormatInt(v.Number, 10) }
-
-// maxReported is how many bytes of a text are reported.
-const maxReported = 4 << 10
-
-// known are the texts that there are, each clipped.
-func known(texts map[string]string) map[string]string {
-	for name, text := range texts {
-		if text == "" {
-			delete(texts, name)
-		} else if len(text) > maxReported {
-			texts[name] = strings.ToValidUTF8(text[:maxReported], "") + "… and more"
-		}
-	}
-	return texts
-}
 
 func encode(fact any) []byte {
 	body, err := json.Marshal(fact)

@@ -61,11 +61,7 @@ type rulesBody struct {
 }
 
 func newRuleVersionBody(v ruletext.Version) ruleVersionBody {
-	body := ruleVersionBody{Version: v.Number, AuthorBody: routes.NewAuthorBody(v)}
-	if v.Number > 0 {
-		body.SetAt = &v.At
-	}
-	return body
+	return ruleVersionBody{v.Number, httpapi.TimeOrNull(v.At), routes.NewAuthorBody(v)}
 }
 
 // Set sets the rules of a project as a request wishes.
