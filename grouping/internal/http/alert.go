@@ -157,7 +157,7 @@ func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
 	for _, word := range b.Levels {
 		level, known := grouping.ParseSeverity(word)
 		if !known {
-			return rule, grouping.Invalid{Field: "levels", Detail: fmt.Sprintf("%q is no level.", word), Fix: "Use debug, info, warn, error or fatal."}
+			return rule, grouping.Invalid{Field: "levels", Detail: fmt.Sprintf("%q is not a level.", word), Fix: "Use debug, info, warn, error or fatal."}
 		}
 		rule.Severities |= level
 	}
