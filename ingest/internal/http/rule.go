@@ -29,7 +29,7 @@ func ruling(s *Rules) []openapi.Operation {
 		Path:  "/v1/projects/{project}/ingest-rules", Noun: "IngestRules", Purpose: "by which entries of a project are left out or changed",
 		Holds: "They are in force in all replicas about a second later, for entries that come then.",
 		Reads: routes.Way{Wrap: as}, Tries: routes.Way{Wrap: written, Headers: repeatableHeaders{}},
-		Changes: routes.Way{Wrap: written, Headers: repeatableHeaders{}}, Body: setRulesBody{},
+		Changes: routes.Way{Wrap: written, Headers: ruleHeaders{}}, Body: setRulesBody{},
 		Trial: openapi.Operation{
 			Summary:     "What rules would do to the newest entries of a project",
 			Description: "Rules are tried on the newest 1,000 entries that are stored, up to 2 MiB of them: they have passed the present rules. Nothing is changed.",
@@ -38,6 +38,10 @@ func ruling(s *Rules) []openapi.Operation {
 		Show: newRuleVersionBody, ShowWhole: func(v ruletext.Version) rulesBody { return rulesBody{newRuleVersionBody(v), v.Text} },
 	}
 	return api.Operations()
+}
+
+type ruleHeaders struct {
+	Key string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]+$" description:"Not needed with if_version: the same request again then changes nothing more"`
 }
 
 type triedRulesBody struct {
