@@ -238,7 +238,8 @@ func TestPageOfRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	says := []string{
-		fmt.Sprintf("| %d, of %d,%d bytes |", line.MaxRules, line.MaxText/1000, line.MaxText%1000), fmt.Sprintf("patterns, and fields, of a rule | %d |", maxRulePatterns),
+		fmt.Sprintf("| %d, of %d,%d bytes |", line.MaxRules, line.MaxText/1000, line.MaxText%1000),
+		fmt.Sprintf("patterns, and fields, of a rule | %d |", maxRulePatterns),
 		fmt.Sprintf("| %d, of %d bytes and %d steps in all", maxExpressions, maxExpression, maxSteps), fmt.Sprintf("more than %d times", maxFinds),
 		fmt.Sprintf("the newest %d", ruletext.MaxVersions), strings.Join(secretNames[:len(secretNames)-1], ", ") + " or " + secretNames[len(secretNames)-1],
 		strings.Join(secretEndings[:len(secretEndings)-1], ", ") + " or " + secretEndings[len(secretEndings)-1], strings.ReplaceAll(fault.Detail, `"`, `\"`),

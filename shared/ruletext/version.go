@@ -119,7 +119,8 @@ func (v *Version) checkNote() error {
 	if utf8.RuneCountInString(v.Note) <= MaxNote && !strings.ContainsFunc(v.Note, func(r rune) bool { return r < ' ' || r == utf8.RuneError }) {
 		return nil
 	}
-	return httpapi.Invalid("/note", httpapi.CodeInvalidRequest, "The note must be one line.", fmt.Sprintf("Use at most %d characters, without line breaks.", MaxNote))
+	return httpapi.Invalid("/note", httpapi.CodeInvalidRequest, "The note must be one line.",
+		fmt.Sprintf("Use at most %d characters, without line breaks.", MaxNote))
 }
 
 // Changed is what the audit shows of a version that follows another one, before and

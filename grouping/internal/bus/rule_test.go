@@ -79,7 +79,8 @@ func TestRulesOfOthers(t *testing.T) {
 			if err := pg.AsOrganization(t.Context(), tx, pg.Organization(of.Organization)); err != nil {
 				return err
 			}
-			_, err := postgres.SaveRules(t.Context(), tx, of, ruletext.Version{Number: 1, Text: `same "Mine" type:*`}, now, postgres.Author{}, func() time.Time { return now.Add(-time.Hour) })
+			first := ruletext.Version{Number: 1, Text: `same "Mine" type:*`}
+			_, err := postgres.SaveRules(t.Context(), tx, of, first, now, postgres.Author{}, func() time.Time { return now.Add(-time.Hour) })
 			return err
 		})
 		if err != nil {

@@ -192,7 +192,8 @@ func (b *hoursBody) hours() (h grouping.Hours, err error) {
 
 func showAlert(a *postgres.Alert) alertBody {
 	body := alertBody{
-		ID: a.ID, Project: a.Project, Waiting: int64(len(a.Listed)) + a.More, NextAt: httpapi.TimeOrNull(a.Due), SentAt: httpapi.TimeOrNull(a.SentAt), Version: a.Version,
+		ID: a.ID, Project: a.Project, Waiting: int64(len(a.Listed)) + a.More,
+		NextAt: httpapi.TimeOrNull(a.Due), SentAt: httpapi.TimeOrNull(a.SentAt), Version: a.Version,
 		UpdatedBy: a.UpdatedBy, UpdatedAt: a.UpdatedAt.UTC(),
 		newAlertBody: newAlertBody{
 			a.Name, alertTriggersBody{a.Triggers, a.NewFrom, a.AlertRule.Count, groups.SpanName(a.Per), a.Users, groups.SpanName(a.UsersPer)},

@@ -107,7 +107,9 @@ type previewSideBody struct {
 }
 
 func newPreviewSideBody(s grouping.PreviewSide) previewSideBody {
-	return previewSideBody{httpapi.OrNull(s.ID), s.Title, append([]string{}, s.Values...), httpapi.OrNull(s.Rule), s.Count, s.Samples, append([]string{}, s.Entries...)}
+	return previewSideBody{
+		httpapi.OrNull(s.ID), s.Title, append([]string{}, s.Values...), httpapi.OrNull(s.Rule), s.Count, s.Samples, append([]string{}, s.Entries...),
+	}
 }
 
 func newPreviewSplitBody(change grouping.PreviewChange) previewSplitBody {

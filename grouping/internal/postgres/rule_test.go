@@ -41,7 +41,8 @@ func mustSetRules(t testing.TB, pool *pgxpool.Pool, since time.Time, lines ...st
 		if err != nil {
 			return err
 		}
-		made, err = postgres.SaveRules(t.Context(), tx, shop, next, since, postgres.Author{ID: "mem_1", Name: "Ada", Request: "req_1"}, func() time.Time { return since })
+		ada := postgres.Author{ID: "mem_1", Name: "Ada", Request: "req_1"}
+		made, err = postgres.SaveRules(t.Context(), tx, shop, next, since, ada, func() time.Time { return since })
 		return err
 	})
 	if err != nil {

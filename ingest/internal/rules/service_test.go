@@ -78,7 +78,8 @@ func TestSet(t *testing.T) {
 	if len(told) != 4 || woken != 3 {
 		t.Fatalf("told %+v, woken %d times", told, woken)
 	}
-	want := postgres.Rules{Organization: "org_1", Project: "prj_1", Version: ruletext.Version{Number: 2, Text: "drop b", Note: "why", By: "mem_1", ByName: "Ada", At: now}}
+	want := postgres.Rules{Organization: "org_1", Project: "prj_1"}
+	want.Version = ruletext.Version{Number: 2, Text: "drop b", Note: "why", By: "mem_1", ByName: "Ada", At: now}
 	if c := told[2]; c.Rules != want || c.Former.Text != "drop a" || c.Request != "another one" {
 		t.Errorf("told %+v", c)
 	}

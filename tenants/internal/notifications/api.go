@@ -340,7 +340,8 @@ func (payload) JSONSchemaBytes() ([]byte, error) {
 func showDelivery(d Delivery) deliveryJSON {
 	shown := deliveryJSON{
 		ID: d.ID, Webhook: d.Webhook, Type: d.Type, State: d.State, CreatedAt: d.CreatedAt.UTC(), Attempts: d.Attempts,
-		AttemptedAt: httpapi.TimeOrNull(d.AttemptedAt), Status: httpapi.OrNull(d.Status), Answer: d.Answer, Failure: httpapi.OrNull(d.Failure), Payload: payload(d.Body),
+		AttemptedAt: httpapi.TimeOrNull(d.AttemptedAt), Status: httpapi.OrNull(d.Status), Answer: d.Answer, Failure: httpapi.OrNull(d.Failure),
+		Payload: payload(d.Body),
 	}
 	if d.State == Pending {
 		shown.NextAt = httpapi.TimeOrNull(d.NextAt)
