@@ -253,7 +253,7 @@ func (c Command) check(now time.Time) error {
 	case c.Status != Resolved && (c.Resolution.Release != "" || c.Resolution.Next):
 		return Invalid{"in_release", "Only what is resolved is so in a release.", `Send status "resolved" with it.`}
 	case len(c.Resolution.Release) > MaxRelease || !isLine(c.Resolution.Release):
-		return Invalid{"in_release", "This is no release.", fmt.Sprintf("Use a name of one line and at most %d bytes.", MaxRelease)}
+		return Invalid{"in_release", "This is not the name of a release.", fmt.Sprintf("Use a name of one line and at most %d bytes.", MaxRelease)}
 	case utf8.RuneCountInString(c.Note) > MaxNote || strings.ContainsRune(c.Note, 0):
 		return Invalid{"note", "The note is too long or has U+0000.", fmt.Sprintf("Use at most %d characters.", MaxNote)}
 	case len(c.Mentions) > MaxMentions:

@@ -228,7 +228,7 @@ func parseOwner(line string) (rule OwnerRule, fault string) {
 	for rest := strings.TrimSpace(line[:at]); rest != ""; rest = strings.TrimSpace(rest) {
 		name, after, found := strings.Cut(rest, ":")
 		if !found || !slices.Contains(OwnerFields[:], name) {
-			return rule, fmt.Sprintf("%q is none of %s.", trace.Clip(name, maxOwnerPattern), strings.Join(OwnerFields[:], ", "))
+			return rule, fmt.Sprintf("%q is not one of %s.", trace.Clip(name, maxOwnerPattern), strings.Join(OwnerFields[:], ", "))
 		}
 		var value string
 		if quoted, is := strings.CutPrefix(after, `"`); is {

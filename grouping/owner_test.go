@@ -81,7 +81,7 @@ func TestOwnerFaults(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"path:a\npath:b => c": `Line 1: "path:a" has no =>.`, "path:a => b\n\nfile:a => b": `Line 3: "file" is none of`, "path:a path:b => c": "path is named twice",
+		"path:a\npath:b => c": `Line 1: "path:a" has no =>.`, "path:a => b\n\nfile:a => b": `Line 3: "file" is not one of`, "path:a path:b => c": "path is named twice",
 		"path:a =>": "assigns to",
 	} {
 		if _, err := grouping.ParseOwners(text); err == nil || !strings.Contains(err.Error(), want) {

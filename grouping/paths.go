@@ -43,7 +43,7 @@ func (p Paths) Check() error {
 		}
 		for _, path := range *paths {
 			if path == "" || len(path) > maxPath || !isLine(path) || strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") || strings.Contains(path, "..") {
-				return Invalid{name, fmt.Sprintf("%q is no path.", path), fmt.Sprintf("Use names with dots between, such as user.id; at most %d bytes.", maxPath)}
+				return Invalid{name, fmt.Sprintf("%q is not a path.", path), fmt.Sprintf("Use names with dots between, such as user.id; at most %d bytes.", maxPath)}
 			}
 		}
 	}

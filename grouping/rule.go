@@ -1,36 +1,30 @@
 package grouping
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weirlog/weir/grouping/trace"
 )
 
 // Bounds of the rules of a project. Together they keep what rules cost an error small.
 const (
-	MaxRules        = 50
-	MaxRulesText    = 16 << 10 // bytes of all lines
-	MaxRuleVersions = 100      // of a project, the last ones
-	MaxRuleNote     = 200      // characters of what is noted about a version
-	maxRuleName     = 100      // characters
-	maxRuleText     = 200      // bytes of a glob, a text or an expression
-	maxTerms        = 10       // of a rule
-	maxAllTerms     = 150      // of all rules
-	maxStars        = 5        // of a condition
-	maxParts        = 10       // of a rule
-	maxRulePaths    = 10       // in metadata, of all rules
-	maxExpression   = 100      // steps of all expressions as regexp compiles them: a byte costs each step some nanoseconds
-	maxScrubbed     = 1000     // bytes of a message that are scrubbed, and so all that is left of it
-	maxScrubs       = 2000     // bytes of all messages of an error
-	maxMatched      = 300      // bytes of a text that globs are compared with
-	maxSpans        = 10       // exceptions of a chain that rules look at, from the root cause on
-	maxJudged       = 120      // frames of an error, so: all that count of two exceptions
-	maxShownRule    = 200      // bytes of a rule that are shown as a reason
+	maxRuleName   = 100  // characters
+	maxRuleText   = 200  // bytes of a glob, a text or an expression
+	maxTerms      = 10   // of a rule
+	maxAllTerms   = 150  // of all rules
+	maxStars      = 5    // of a condition
+	maxParts      = 10   // of a rule
+	maxRulePaths  = 10   // in metadata, of all rules
+	maxExpression = 100  // steps of all expressions as regexp compiles them: a byte costs each step some nanoseconds
+	maxScrubbed   = 1000 // bytes of a message that are scrubbed, and so all that is left of it
+	maxScrubs     = 2000 // bytes of all messages of an error
+	maxMatched    = 300  // bytes of a text that globs are compared with
+	maxSpans      = 10   // exceptions of a chain that rules look at, from the root cause on
+	maxJudged     = 120  // frames of an error, so: all that count of two exceptions
+	maxShownRule  = 200  // bytes of a rule that are shown as a reason
 )
 
 // RuleKind is what a rule does.
@@ -225,13 +219,4 @@ func (c *EntryContext) value(of field) (value string, known bool) {
 	path, _ := of.path()
 	value, known = c.Metadata[path]
 	return value, known
-}
-
-// Check returns what is wrong with rules.
-func (s RulesSet) Check() error {
-	if utf8.RuneCountInString(s.Note) > MaxRuleNote || s.Note != "" && !isLine(s.Note) {
-		return Invalid{"note", "The note is no line, or too long.", fmt.Sprintf("Use one line of at most %d characters.", MaxRuleNote)}
-	}
-	_, err := ParseRules(s.Text)
-	return err
 }

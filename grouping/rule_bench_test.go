@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/ruletext/line"
 )
 
 // manyRules are as many as a project may have, none of which matches.
 func manyRules() string {
 	var b strings.Builder
-	for i := range MaxRules {
+	for i := range line.MaxRules {
 		switch i % 5 {
 		case 0:
 			fmt.Fprintf(&b, "ignore function:*helper%d*\n", i)
@@ -28,8 +30,8 @@ func manyRules() string {
 
 // What the rules of a project cost an error: none cost nothing.
 func BenchmarkRules(b *testing.B) {
-	globs := strings.Repeat("same A type:*aa*ab*ac*ad*x message:*aa*ab*ac*ad*x message:*aaaaaaaa*aaaaab*aaa*x\n", MaxRules)
-	paths := strings.Repeat("ignore path:a/*/a/*/b function:*a*a*a*a*x module:*a*a*a*a*x\n", MaxRules)
+	globs := strings.Repeat("same A type:*aa*ab*ac*ad*x message:*aa*ab*ac*ad*x message:*aaaaaaaa*aaaaab*aaa*x\n", line.MaxRules)
+	paths := strings.Repeat("ignore path:a/*/a/*/b function:*a*a*a*a*x module:*a*a*a*a*x\n", line.MaxRules)
 	deep := "E: " + strings.Repeat("a", 400) + "\n" + strings.Repeat("\tat "+strings.Repeat("a.", 40)+strings.Repeat("a", 300)+"("+strings.Repeat("a/", 100)+".java:1)\n", 200)
 	chain := strings.Repeat(strings.Repeat("a", 60)+"Exception: "+strings.Repeat("ab ac ad ", 60)+"\n\tat a.b.C.d(C.java:1)\nCaused by: ", 60)
 	hostile := `scrub /(?:[a-z ]*a){5}[^a-z]{1,20}X/`

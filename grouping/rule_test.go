@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/grouping/trace"
+	"github.com/weirlog/weir/shared/ruletext/line"
 )
 
 func mustRules(t testing.TB, lines ...string) *Ruleset {
@@ -21,37 +22,37 @@ func mustRules(t testing.TB, lines ...string) *Ruleset {
 // A fault names the line and the character, and the way out.
 func TestRuleFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"# fine\nnonsense a:b":                 `Line 2, character 1: "nonsense" is no rule.`,
-		"own":                                  "Line 1, character 4: The rule names no frame.",
-		"own type:X":                           "Line 1, character 11: The rule names no frame.",
-		"own function:":                        `Line 1, character 14: There is nothing behind "function:".`,
+		"# fine\nnonsense a:b":                 `Line 2, character 1: "nonsense" is not a rule.`,
+		"own":                                  "Line 1, character 4: The rule has no condition about frames.",
+		"own type:X":                           "Line 1, character 11: The rule has no condition about frames.",
+		"own function:":                        `Line 1, character 14: There is nothing after "function:".`,
 		"ignore -function:a":                   "Line 1, character 19: The rule only says what a frame is not.",
-		"ignore fun:a":                         `Line 1, character 8: "fun" is no field.`,
-		"ignore function":                      `Line 1, character 8: "function" is no condition.`,
-		`same type:X`:                          "Line 1, character 12: The rule says of no error what it is like.",
+		"ignore fun:a":                         `Line 1, character 8: "fun" is not a field.`,
+		"ignore function":                      `Line 1, character 8: "function" is not a condition.`,
+		`same type:X`:                          "Line 1, character 12: The rule has no condition.",
 		`same "" type:X`:                       "Line 1, character 6: There is no name.",
 		`same "é type:X`:                       "Line 1, character 6: The quote is not closed.",
-		`same "a" type:X metadata..b:1`:        `Line 1, character 17: ".b" is no path in metadata.`,
-		"group type":                           "Line 1, character 7: A rule to group has by behind it.",
-		"group by":                             `Line 1, character 9: "" is no field.`,
-		"group by type message":                "Line 1, character 15: The parts have ended here.",
-		"group by type, size":                  `Line 1, character 16: "size" is no field.`,
-		"group by type where":                  "Line 1, character 20: There is no condition behind where.",
-		"scrub names":                          `Line 1, character 7: "names" is nothing to scrub.`,
+		`same "a" type:X metadata..b:1`:        `Line 1, character 17: ".b" is not a path in metadata.`,
+		"group type":                           "Line 1, character 7: The word by must follow group.",
+		"group by":                             `Line 1, character 9: "" is not a field.`,
+		"group by type message":                "Line 1, character 15: The list of parts ends here.",
+		"group by type, size":                  `Line 1, character 16: "size" is not a field.`,
+		"group by type where":                  "Line 1, character 20: There is no condition after where.",
+		"scrub names":                          `Line 1, character 7: "names" is not a pattern to scrub.`,
 		"scrub /a(b/":                          "Line 1, character 8: The expression is wrong: missing closing ): \"a(b\".",
 		`scrub /a(?=b)/`:                       "Line 1, character 9: The expression is wrong: invalid or unsupported Perl syntax: \"(?=\".",
 		"scrub /ab":                            "Line 1, character 7: The expression is not closed.",
 		"scrub //":                             "Line 1, character 8: The expression has 0 bytes.",
-		"scrub /a*/":                           "Line 1, character 8: The expression matches where nothing stands.",
+		"scrub /a*/":                           "Line 1, character 8: The expression matches empty text.",
 		"scrub /(a{90}){9}/":                   "Line 1, character 8: The expressions are too large",
 		"scrub email with x":                   "Line 1, character 13: The rule should end here.",
 		"scrub email as":                       "Line 1, character 15: There is no text.",
 		"scrub email as a b":                   "Line 1, character 18: The rule should end here.",
-		"own path:a\x00b":                      "Line 1, character 11: This is no text.",
+		"own path:a\x00b":                      "Line 1, character 11: This character is not text.",
 		"own path:" + strings.Repeat("a", 201): "Line 1, character 10: The text is longer than 200 bytes.",
 		"own" + strings.Repeat(" path:a", 11):  "Line 1, character 75: The rule has more than 10 conditions.",
 		strings.Repeat("own path:a\n", 51):     "Line 51, character 1: There are more than 50 rules.",
-		strings.Repeat("#", MaxRulesText+1):    "The rules have 16,385 bytes.",
+		strings.Repeat("#", line.MaxText+1):    "The rules have 16385 bytes.",
 		"group by " + strings.Repeat("type,", 10) + "a":         "Line 1, character 60: There are more than 10 parts.",
 		"own path:a*b*c*d*e*f*":                                 "Line 1, character 10: There are more than 5 stars.",
 		strings.Repeat("own path:a path:b path:c path:d\n", 40): "Line 38, character 1: The rules have more than 150 conditions.",

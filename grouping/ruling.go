@@ -58,7 +58,7 @@ func (r *ruling) Judge(f *trace.Frame) (v trace.Verdict, number uint8) {
 		default:
 			v = trace.IsIgnored
 		}
-		return v, uint8(i + 1) //nolint:gosec // there are MaxRules at most
+		return v, uint8(i + 1) //nolint:gosec // there are line.MaxRules at most
 	}
 	return trace.NotJudged, 0
 }

@@ -1,19 +1,8 @@
 package ingest
 
-import (
-	"fmt"
-	"strings"
-	"time"
-	"unicode/utf8"
-)
-
 // Bounds of the rules of a project. Together they keep what rules cost an
 // entry small.
 const (
-	MaxRules        = 50
-	MaxRulesText    = 16 << 10 // bytes of all lines
-	MaxRuleVersions = 100      // of a project, the newest ones
-	MaxRuleNote     = 200      // characters of what is noted about a version
 	maxRulePaths    = 10       // of a rule
 	maxRulePatterns = 10       // of a rule
 	maxExpressions  = 5        // of all rules
@@ -66,25 +55,3 @@ type Ruleset struct {
 
 // Rules returns the rules in the order in which they apply.
 func (s *Ruleset) Rules() []IngestRule { return s.rules }
-
-// A RuleVersion is a version of a project's rules: its number, from 1, who set
-// it, when and why.
-type RuleVersion struct {
-	Organization, Project string
-	Version               int64 // 0: nobody has set any
-	Text                  string
-	Note                  string
-	By                    string // id of the member or API key
-	ByName                string // of the member, where it was known
-	At                    time.Time
-	Restored              int64 // the version whose text it is; 0: none
-}
-
-// Check returns what is wrong with a version, an Invalid.
-func (v *RuleVersion) Check() error {
-	if utf8.RuneCountInString(v.Note) > MaxRuleNote || strings.ContainsFunc(v.Note, func(r rune) bool { return r < ' ' }) || !isStorable(v.Note) {
-		return Invalid{"note", "The note must be one line.", fmt.Sprintf("Use at most %d characters, without line breaks.", MaxRuleNote)}
-	}
-	_, err := ParseRules(v.Text)
-	return err
-}

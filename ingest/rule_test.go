@@ -7,6 +7,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/ruletext"
+	"github.com/weirlog/weir/shared/ruletext/line"
 )
 
 func rulesOf(t testing.TB, text string) *Ruleset {
@@ -31,40 +34,40 @@ func TestParseRules(t *testing.T) {
 		`redact /order [A-Z]+\/x/, ip in message,metadata.note if service:shop`: "",
 		`set level warning if "deprecated" level:info after the charge`:         "",
 		"drop service:probe after the charge\r\n":                               "",
-		"drp level:debug":                      `Line 1, character 1: "drp" is no rule.`,
-		"\n  drop":                             "Line 2, character 7: There is no condition behind drop.",
-		"drop after the charge":                "Line 1, character 5: There is no condition behind drop.",
-		"drop level:loud":                      `Line 1, character 6: "level:loud" is not a level.`,
-		"sample ten% if a":                     `Line 1, character 8: "ten%" is not a percentage.`,
-		"sample 100%":                          `Line 1, character 8: "100%" is not a percentage.`,
-		"sample 1e1%":                          `Line 1, character 8: "1e1%" is not a percentage.`,
-		"sample 10% level:info":                `Line 1, character 12: The rule goes on with "level:info".`,
-		"sample 10% by level if x":             `Line 1, character 15: "level" is no field of the text.`,
-		"sample 10% by a, b":                   "Line 1, character 18: The rule has too many fields.",
-		"sample 10% if":                        "Line 1, character 14: There is no condition behind if.",
-		"redact":                               `Line 1, character 7: "" is no pattern.`,
-		"redact email,":                        `Line 1, character 14: "" is no pattern.`,
-		"redact ü":                             `Line 1, character 8: "ü" is no pattern.`,
-		"redact /a":                            "Line 1, character 8: The expression is not closed.",
-		"redact /a*/":                          "Line 1, character 9: The expression matches empty text.",
-		"redact /ü(?=b)/":                      "Line 1, character 10: The expression is wrong: invalid or unsupported Perl syntax: \"(?=\".",
-		"redact /(a{100}){2}/":                 "Line 1, character 9: The expressions are too large: with this one they have 206 steps.",
-		"redact email in":                      `Line 1, character 16: "" is no field of the text.`,
-		"redact email in timestamp":            "Line 1, character 17: timestamp can't be redacted.",
-		"redact email in a, received_at":       "Line 1, character 20: received_at can't be redacted.",
-		"redact email in level":                "Line 1, character 17: level can't be redacted.",
-		"redact email in metadata.timestamp":   "",
-		"redact email message":                 `Line 1, character 14: The rule goes on with "message".`,
-		"set level loud if a":                  `Line 1, character 11: "loud" is not a level.`,
-		"set level warn":                       "Line 1, character 15: The rule does not say of which entries.",
-		"set message x":                        "Line 1, character 5: Only the level can be set.",
-		"# a\x00":                              "Line 1, character 1: The line has a character that is no text.",
-		"drop a\x00":                           "Line 1, character 1: The line has a character that is no text.",
-		strings.Repeat("drop a\n", MaxRules):   "",
-		strings.Repeat("drop a\n", MaxRules+1): "Line 51, character 1: There are more than 50 rules.",
-		strings.Repeat("redact /a/\n", 6):      "Line 6, character 9: There are more than 5 expressions.",
-		"redact " + strings.Repeat("ip,", 11):  "Line 1, character 38: There are more than 10 patterns.",
-		strings.Repeat("#", MaxRulesText+1):    "The rules have 16385 bytes.",
+		"drp level:debug":                           `Line 1, character 1: "drp" is not a rule.`,
+		"\n  drop":                                  "Line 2, character 7: There is no condition after drop.",
+		"drop after the charge":                     "Line 1, character 5: There is no condition after drop.",
+		"drop level:loud":                           `Line 1, character 6: "level:loud" is not a level.`,
+		"sample ten% if a":                          `Line 1, character 8: "ten%" is not a percentage.`,
+		"sample 100%":                               `Line 1, character 8: "100%" is not a percentage.`,
+		"sample 1e1%":                               `Line 1, character 8: "1e1%" is not a percentage.`,
+		"sample 10% level:info":                     `Line 1, character 12: The rule goes on with "level:info".`,
+		"sample 10% by level if x":                  `Line 1, character 15: "level" is not a field of the text.`,
+		"sample 10% by a, b":                        "Line 1, character 18: The rule has too many fields.",
+		"sample 10% if":                             "Line 1, character 14: There is no condition after if.",
+		"redact":                                    `Line 1, character 7: "" is not a pattern.`,
+		"redact email,":                             `Line 1, character 14: "" is not a pattern.`,
+		"redact ü":                                  `Line 1, character 8: "ü" is not a pattern.`,
+		"redact /a":                                 "Line 1, character 8: The expression is not closed.",
+		"redact /a*/":                               "Line 1, character 9: The expression matches empty text.",
+		"redact /ü(?=b)/":                           "Line 1, character 10: The expression is wrong: invalid or unsupported Perl syntax: \"(?=\".",
+		"redact /(a{100}){2}/":                      "Line 1, character 9: The expressions are too large: with this one they have 206 steps.",
+		"redact email in":                           `Line 1, character 16: "" is not a field of the text.`,
+		"redact email in timestamp":                 "Line 1, character 17: timestamp can't be redacted.",
+		"redact email in a, received_at":            "Line 1, character 20: received_at can't be redacted.",
+		"redact email in level":                     "Line 1, character 17: level can't be redacted.",
+		"redact email in metadata.timestamp":        "",
+		"redact email message":                      `Line 1, character 14: The rule goes on with "message".`,
+		"set level loud if a":                       `Line 1, character 11: "loud" is not a level.`,
+		"set level warn":                            "Line 1, character 15: The rule does not say of which entries.",
+		"set message x":                             "Line 1, character 5: Only the level can be set.",
+		"# a\x00":                                   "Line 1, character 4: This character is not text.",
+		"drop a\x00":                                "Line 1, character 7: This character is not text.",
+		strings.Repeat("drop a\n", line.MaxRules):   "",
+		strings.Repeat("drop a\n", line.MaxRules+1): "Line 51, character 1: There are more than 50 rules.",
+		strings.Repeat("redact /a/\n", 6):           "Line 6, character 9: There are more than 5 expressions.",
+		"redact " + strings.Repeat("ip,", 11):       "Line 1, character 38: There are more than 10 patterns.",
+		strings.Repeat("#", line.MaxText+1):         "The rules have 16385 bytes.",
 	} {
 		_, err := ParseRules(text)
 		var fault Invalid
@@ -235,9 +238,10 @@ func TestPageOfRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	says := []string{
-		fmt.Sprintf("| %d, of %d,%d bytes |", MaxRules, MaxRulesText/1000, MaxRulesText%1000), fmt.Sprintf("patterns, and fields, of a rule | %d |", maxRulePatterns),
+		fmt.Sprintf("| %d, of %d,%d bytes |", line.MaxRules, line.MaxText/1000, line.MaxText%1000),
+		fmt.Sprintf("patterns, and fields, of a rule | %d |", maxRulePatterns),
 		fmt.Sprintf("| %d, of %d bytes and %d steps in all", maxExpressions, maxExpression, maxSteps), fmt.Sprintf("more than %d times", maxFinds),
-		fmt.Sprintf("the newest %d", MaxRuleVersions), strings.Join(secretNames[:len(secretNames)-1], ", ") + " or " + secretNames[len(secretNames)-1],
+		fmt.Sprintf("the newest %d", ruletext.MaxVersions), strings.Join(secretNames[:len(secretNames)-1], ", ") + " or " + secretNames[len(secretNames)-1],
 		strings.Join(secretEndings[:len(secretEndings)-1], ", ") + " or " + secretEndings[len(secretEndings)-1], strings.ReplaceAll(fault.Detail, `"`, `\"`),
 	}
 	for _, name := range RedactionPatterns() {

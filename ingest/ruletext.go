@@ -3,14 +3,13 @@ package ingest
 import (
 	"errors"
 	"fmt"
-	"regexp"
-	"regexp/syntax"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/weirlog/weir/shared/contract/entryfield"
+	"github.com/weirlog/weir/shared/ruletext/line"
 )
 
 // ParseRules reads the rules of a project, one a line:
@@ -25,79 +24,51 @@ import (
 // Lines that begin with # are for people. A condition is a query. The error is
 // an Invalid that names line, character and a way out.
 func ParseRules(text string) (*Ruleset, error) {
-	if len(text) > MaxRulesText {
-		return nil, Invalid{"rules", fmt.Sprintf("The rules have %d bytes.", len(text)), fmt.Sprintf("Use at most %d.", MaxRulesText)}
-	}
 	set := &Ruleset{Text: text}
 	var after []IngestRule
-	for n, line := range strings.Split(text, "\n") {
-		p := ruleLine{set: set, text: strings.TrimRightFunc(line, unicode.IsSpace)}
-		if p.blanks(); (p.rest() == "" || p.text[p.at] == '#') && p.isText() {
-			continue
-		}
-		rule := IngestRule{Line: n + 1, Text: strings.TrimSpace(line)}
-		if len(set.rules)+len(after) == MaxRules {
-			p.fail(p.at, fmt.Sprintf("There are more than %d rules.", MaxRules), "Join conditions by OR, or remove some.")
-		} else {
-			p.rule(&rule)
-		}
-		if p.err != nil {
-			return nil, Invalid{"rules", fmt.Sprintf("Line %d, character %d: %s", n+1, p.err.At, p.err.Detail), p.err.Fix}
-		}
-		if rule.AfterCharge {
+	err := line.Each(text, func(l *line.Line) error {
+		p := ruleLine{Line: l, set: set}
+		rule := IngestRule{Line: l.Number(), Text: l.Rest()}
+		if p.rule(&rule); rule.AfterCharge {
 			after = append(after, rule)
 		} else {
 			set.rules = append(set.rules, rule)
 		}
+		return p.err
+	})
+	var fault line.Fault
+	if errors.As(err, &fault) {
+		return nil, Invalid{"rules", fault.Detail, fault.Fix}
 	}
 	set.afterCharge = len(set.rules)
 	set.rules = append(set.rules, after...)
-	return set, nil
+	return set, err
 }
 
 // A ruleLine is a line that is read. It keeps its first fault.
 type ruleLine struct {
-	set  *Ruleset
-	text string
-	at   int
-	err  *QueryError
+	*line.Line
+	set *Ruleset
+	err error
 }
 
 func (p *ruleLine) fail(at int, detail, fix string) {
 	if p.err == nil {
-		p.err = &QueryError{At: utf8.RuneCountInString(p.text[:min(at, len(p.text))]) + 1, Detail: detail, Fix: fix}
+		p.err = p.Fault(at, detail, fix)
 	}
-}
-
-func (p *ruleLine) rest() string { return p.text[p.at:] }
-
-func (p *ruleLine) blanks() {
-	p.at = len(p.text) - len(strings.TrimLeftFunc(p.rest(), unicode.IsSpace))
 }
 
 // word reads up to a blank or a comma.
-func (p *ruleLine) word() string {
-	p.blanks()
-	word := p.rest()
-	if end := strings.IndexFunc(word, func(r rune) bool { return unicode.IsSpace(r) || r == ',' }); end >= 0 {
-		word = word[:end]
-	}
-	p.at += len(word)
-	return word
-}
+func (p *ruleLine) word() string { return p.Word(",") }
 
 // skip reads a word if it is the next one.
 func (p *ruleLine) skip(word string) bool {
-	from := p.at
+	from := p.At
 	if p.word() == word {
 		return true
 	}
-	p.at = from
+	p.At = from
 	return false
-}
-
-func (p *ruleLine) isText() bool {
-	return utf8.ValidString(p.text) && !strings.ContainsFunc(p.text, func(c rune) bool { return c < ' ' && c != '\t' })
 }
 
 // cutAfterTheCharge cuts off the words that end a rule that changes what is
@@ -114,12 +85,8 @@ func cutAfterTheCharge(text string) (before string, is bool) {
 }
 
 func (p *ruleLine) rule(r *IngestRule) {
-	begins := p.at
-	p.text, r.AfterCharge = cutAfterTheCharge(p.text)
-	if !p.isText() {
-		p.fail(begins, "The line has a character that is no text.", "Remove it.")
-		return
-	}
+	begins := p.At
+	p.Text, r.AfterCharge = cutAfterTheCharge(p.Text)
 	switch kind := p.word(); kind {
 	case "drop":
 		r.Kind = RuleDrop
@@ -135,22 +102,21 @@ func (p *ruleLine) rule(r *IngestRule) {
 		r.Kind = RuleSetLevel
 		p.setLevel(r)
 	default:
-		p.fail(begins, fmt.Sprintf("%.40q is no rule.", kind), "Begin the line with drop, sample, redact or set level; with # for a comment.")
+		p.fail(begins, fmt.Sprintf("%.40q is not a rule.", kind), "Begin the line with drop, sample, redact or set level; with # for a comment.")
 	}
 }
 
 // condition reads the query at the end of a rule.
 func (p *ruleLine) condition(r *IngestRule, behind, example string) {
-	p.blanks()
-	if p.rest() == "" {
-		p.fail(len(p.text), fmt.Sprintf("There is no condition behind %s.", behind), fmt.Sprintf("Name entries by a query: %s.", example))
+	p.Blanks()
+	if p.Rest() == "" {
+		p.fail(len(p.Text), fmt.Sprintf("There is no condition after %s.", behind), fmt.Sprintf("Name entries by a query: %s.", example))
 		return
 	}
 	var fault *QueryError
 	var err error
-	if r.when, err = ParseQuery(p.rest()); errors.As(err, &fault) {
-		fault.At += utf8.RuneCountInString(p.text[:p.at])
-		p.err = fault
+	if r.when, err = ParseQuery(p.Rest()); errors.As(err, &fault) {
+		p.err = p.FaultAt(fault.At+utf8.RuneCountInString(p.Text[:p.At]), fault.Detail, fault.Fix)
 		return
 	}
 	eachCondition(r.when.root, func(c condition) {
@@ -161,22 +127,22 @@ func (p *ruleLine) condition(r *IngestRule, behind, example string) {
 
 // mayEnd reads the condition of a rule that needs none.
 func (p *ruleLine) mayEnd(r *IngestRule, fix string) {
-	switch p.blanks(); {
-	case p.err != nil || p.rest() == "":
+	switch p.Blanks(); {
+	case p.err != nil || p.Rest() == "":
 	case p.skip("if"):
 		p.condition(r, "if", "if level:info")
 	default:
-		p.fail(p.at, fmt.Sprintf("The rule goes on with %.40q.", p.rest()), fix)
+		p.fail(p.At, fmt.Sprintf("The rule goes on with %.40q.", p.Rest()), fix)
 	}
 }
 
 func (p *ruleLine) sample(r *IngestRule) {
-	p.blanks()
-	at := p.at
+	p.Blanks()
+	at := p.At
 	text, is := strings.CutSuffix(p.word(), "%")
 	percent, err := strconv.ParseFloat(text, 64)
 	if !is || err != nil || !(percent > 0 && percent < 100) || strings.Trim(text, "0123456789.") != "" {
-		p.fail(at, fmt.Sprintf("%.40q is not a percentage.", p.text[at:p.at]),
+		p.fail(at, fmt.Sprintf("%.40q is not a percentage.", p.Text[at:p.At]),
 			"Write how many are kept, more than 0% and less than 100%: sample 10% by trace_id. To keep none, use drop.")
 		return
 	}
@@ -189,8 +155,8 @@ func (p *ruleLine) sample(r *IngestRule) {
 // paths reads fields up to a number of them, with commas between.
 func (p *ruleLine) paths(kind RuleKind, most int) (paths []jsonPath) {
 	for n := 1; p.err == nil; n++ {
-		p.blanks()
-		at := p.at
+		p.Blanks()
+		at := p.At
 		name := p.word()
 		field, err := ParseField(name)
 		switch {
@@ -199,7 +165,7 @@ func (p *ruleLine) paths(kind RuleKind, most int) (paths []jsonPath) {
 		case kind == RuleRedact && isFixed(name):
 			p.fail(at, fmt.Sprintf("%s can't be redacted.", name), fmt.Sprintf("Name other fields; metadata.%s for one of that name in metadata.", name))
 		case err != nil || len(field.paths) == 0:
-			p.fail(at, fmt.Sprintf("%.40q is no field of the text.", name), "Name one, such as message, error.message or metadata.user.id.")
+			p.fail(at, fmt.Sprintf("%.40q is not a field of the text.", name), "Name one, such as message, error.message or metadata.user.id.")
 		}
 		paths = append(paths, field.paths...)
 		if !p.comma() {
@@ -215,19 +181,19 @@ func isFixed(name string) bool {
 }
 
 func (p *ruleLine) comma() bool {
-	p.blanks()
-	if !strings.HasPrefix(p.rest(), ",") {
+	p.Blanks()
+	if !strings.HasPrefix(p.Rest(), ",") {
 		return false
 	}
-	p.at++
+	p.At++
 	return true
 }
 
 func (p *ruleLine) redact(r *IngestRule) {
 	for n := 0; p.err == nil; n++ {
-		if p.blanks(); n == maxRulePatterns {
-			p.fail(p.at, fmt.Sprintf("There are more than %d patterns.", maxRulePatterns), "Write a second rule.")
-		} else if strings.HasPrefix(p.rest(), "/") {
+		if p.Blanks(); n == maxRulePatterns {
+			p.fail(p.At, fmt.Sprintf("There are more than %d patterns.", maxRulePatterns), "Write a second rule.")
+		} else if strings.HasPrefix(p.Rest(), "/") {
 			p.expression(r)
 		} else {
 			p.pattern(r)
@@ -243,11 +209,11 @@ func (p *ruleLine) redact(r *IngestRule) {
 }
 
 func (p *ruleLine) pattern(r *IngestRule) {
-	at := p.at
+	at := p.At
 	name := p.word()
 	redactors, is := secrets[name]
 	if !is {
-		p.fail(at, fmt.Sprintf("%.40q is no pattern.", name),
+		p.fail(at, fmt.Sprintf("%.40q is not a pattern.", name),
 			"Use "+strings.Join(RedactionPatterns(), ", ")+", or an expression between slashes: /order [0-9]+/.")
 		return
 	}
@@ -260,67 +226,25 @@ func (p *ruleLine) pattern(r *IngestRule) {
 
 // expression reads /…/, an expression of RE2.
 func (p *ruleLine) expression(r *IngestRule) {
-	at := p.at + 1
-	end := at
-	for end < len(p.text) && p.text[end] != '/' {
-		if p.text[end] == '\\' {
-			end++
-		}
-		end++
-	}
-	if end >= len(p.text) {
-		p.fail(p.at, "The expression is not closed.", `Add / at its end; \/ is a slash inside.`)
-		return
-	}
-	written := p.text[at:end]
-	p.at = end + 1
 	if p.set.expressions++; p.set.expressions > maxExpressions {
-		p.fail(at, fmt.Sprintf("There are more than %d expressions.", maxExpressions), "Join some by |, or use named patterns.")
+		p.fail(p.At+1, fmt.Sprintf("There are more than %d expressions.", maxExpressions), "Join some by |, or use named patterns.")
 		return
 	}
-	if written == "" || len(written) > maxExpression {
-		p.fail(at, fmt.Sprintf("The expression has %d bytes.", len(written)), fmt.Sprintf("Use 1 to %d.", maxExpression))
-		return
-	}
-	if compiled := p.compile(at, written); compiled != nil {
-		r.what = append(r.what, redactor{expression: compiled, label: "[redacted]"})
-	}
-}
-
-func (p *ruleLine) compile(at int, written string) *regexp.Regexp {
-	plain := strings.ReplaceAll(written, `\/`, "/")
-	parsed, err := syntax.Parse(plain, syntax.Perl)
-	var wrong *syntax.Error
-	if errors.As(err, &wrong) {
-		p.fail(at+max(0, strings.Index(written, wrong.Expr)), fmt.Sprintf("The expression is wrong: %s: %.60q.", wrong.Code, wrong.Expr),
-			"Write it as RE2 has it, which knows no look-around and no back reference.")
-		return nil
-	}
-	program, err := syntax.Compile(parsed.Simplify())
+	compiled, err := p.Expression(maxExpression, &p.set.steps, maxSteps)
 	if err != nil {
-		p.fail(at, fmt.Sprintf("The expression is wrong: %v.", err), "Write it as RE2 has it.")
-		return nil
+		p.err = err
+		return
 	}
-	if p.set.steps += len(program.Inst); p.set.steps > maxSteps {
-		p.fail(at, fmt.Sprintf("The expressions are too large: with this one they have %d steps.", p.set.steps),
-			fmt.Sprintf("Use at most %d in all: a letter is one, and x{20} is twenty.", maxSteps))
-		return nil
-	}
-	compiled := regexp.MustCompile(plain)
-	if compiled.MatchString("") {
-		p.fail(at, "The expression matches empty text.", "Use + instead of *, or name what must be there.")
-		return nil
-	}
-	return compiled
+	r.what = append(r.what, redactor{expression: compiled, label: "[redacted]"})
 }
 
 func (p *ruleLine) setLevel(r *IngestRule) {
-	if p.blanks(); !p.skip(entryfield.Level) {
-		p.fail(p.at, "Only the level can be set.", "Write set level warn if and a query.")
+	if p.Blanks(); !p.skip(entryfield.Level) {
+		p.fail(p.At, "Only the level can be set.", "Write set level warn if and a query.")
 		return
 	}
-	p.blanks()
-	at := p.at
+	p.Blanks()
+	at := p.At
 	name := p.word()
 	level, ok := ParseSeverity([]byte(strings.Replace(name, "warning", "warn", 1)))
 	if !ok {
@@ -328,8 +252,8 @@ func (p *ruleLine) setLevel(r *IngestRule) {
 		return
 	}
 	if r.level = level; !p.skip("if") {
-		p.blanks()
-		p.fail(p.at, "The rule does not say of which entries.", `Write if and a query: set level warn if "deprecated" level:info.`)
+		p.Blanks()
+		p.fail(p.At, "The rule does not say of which entries.", `Write if and a query: set level warn if "deprecated" level:info.`)
 		return
 	}
 	p.condition(r, "if", `set level warn if "deprecated" level:info`)

@@ -58,7 +58,7 @@ func (s *SavedSearch) Check() error {
 	s.Name = strings.TrimSpace(s.Name)
 	switch {
 	case !isStorable(s.Name) || s.Name == "" || utf8.RuneCountInString(s.Name) > MaxSearchName || strings.ContainsFunc(s.Name, unicode.IsControl):
-		return Invalid{"name", fmt.Sprintf("%q is no name.", s.Name), fmt.Sprintf("Use 1 to %d characters on one line.", MaxSearchName)}
+		return Invalid{"name", fmt.Sprintf("%q is not a name.", s.Name), fmt.Sprintf("Use 1 to %d characters on one line.", MaxSearchName)}
 	case len(s.Environment) > maxEnvironment || strings.ContainsFunc(s.Environment, unicode.IsControl) || !isStorable(s.Environment):
 		return Invalid{"environment", "The environment is too long.", fmt.Sprintf("Use at most %d bytes.", maxEnvironment)}
 	case !isStorable(s.Query):

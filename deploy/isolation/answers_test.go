@@ -119,7 +119,7 @@ var situations = []situation{
 	{409, []string{`PUT /v1/projects/{project}/error-rules {"rules":"","if_version":99}`}},
 	{409, []string{`PUT /v1/projects/{project}/error-settings {"if_since":"2026-11-20T00:00:00Z"}`}},
 	{409, []string{`PUT /v1/projects/{project}/error-owners {"rules":[],"if_since":"2026-11-20T00:00:00Z"}`}},
-	{409, []string{`POST /v1/projects/{project}/error-rules/versions/1/restore {"if_version":99}`}},
+	{409, []string{`PUT /v1/projects/{project}/error-rules {"rules":"scrub ip"}`, `POST /v1/projects/{project}/error-rules/versions/1/restore {"if_version":99}`}},
 
 	{200, []string{`DELETE /v1/projects/{new-project}`, `POST /v1/projects/{new-project}/restore`}},
 	{200, []string{`DELETE /v1/organizations/{new-organization}`, `POST /v1/organizations/{new-organization}/restore`}},

@@ -123,7 +123,7 @@ func readNumber(text []byte, at int) (number int64, end int, err error) {
 	for shift := 0; at < len(text); shift += 5 {
 		digit := digits[text[at]]
 		if digit > 63 || shift > 30 {
-			return 0, at, fault("Byte %d of the mappings is no part of a number of 32 bits.", at)
+			return 0, at, fault("Byte %d of the mappings is not part of a number of 32 bits.", at)
 		}
 		at++
 		number |= int64(digit&31) << shift

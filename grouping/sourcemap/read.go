@@ -144,7 +144,7 @@ func decoder(text []byte) *jsontext.Decoder {
 func members(text []byte, visit func(name string, value []byte) error) error {
 	d := decoder(text)
 	if kind := d.PeekKind(); kind != '{' {
-		return notJSON(errors.New("it is no object"))
+		return notJSON(errors.New("it is not an object"))
 	}
 	_, err := d.ReadToken()
 	for err == nil && d.PeekKind() == '"' {

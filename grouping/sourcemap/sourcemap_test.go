@@ -155,7 +155,7 @@ func TestFaults(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"":                            "not one JSON object",
-		"[]":                          "it is no object",
+		"[]":                          "it is not an object",
 		`{"version":3`:                "not one JSON object",
 		`{"version":3} {}`:            "not one JSON object",
 		`{"version":2,"mappings":""}`: "Only 3 is known",
@@ -166,9 +166,9 @@ func TestFaults(t *testing.T) {
 		mapped(";;;,,"):     "its mappings are empty",
 		mapped("AA"):        "has 2 numbers",
 		mapped("AAAAAA"):    "more than 5 numbers",
-		mapped("A*"):        "no part of a number",
+		mapped("A*"):        "not part of a number",
 		mapped("AAAg"):      "end within a number",
-		mapped("gggggggB"):  "no part of a number",
+		mapped("gggggggB"):  "not part of a number",
 		mapped("AACA"):      "", // of the second line
 		mapped("ACAA"):      "names source 1, and there are 1",
 		mapped("ADAA"):      "names source -1",

@@ -34,6 +34,19 @@ type OnePage struct {
 	NextCursor Null `json:"next_cursor" nullable:"true" description:"The list has one page"`
 }
 
+// OrNull is nil for an empty value, such as a text that there may not be.
+func OrNull[T comparable](value T) *T {
+	if value == *new(T) {
+		return nil
+	}
+	return &value
+}
+
+// TimeOrNull is a time in UTC; nil for the zero time.
+func TimeOrNull(at time.Time) *time.Time {
+	return OrNull(at.UTC())
+}
+
 // Null is encoded as null.
 type Null struct{}
 

@@ -1,12 +1,15 @@
 package ui
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 )
 
 // Filters choose from a list of entries or errors: a line to search with,
@@ -71,6 +74,22 @@ func (f *Filters) Keep(r *http.Request, name string) {
 // Faulty reports whether a field that people fill in has a fault.
 func (f *Filters) Faulty() bool {
 	return f.Words.Fault != "" || f.Environment.Fault != "" || f.From.Fault != "" || f.To.Fault != ""
+}
+
+// ChooseProject returns the projects of an organization to choose from, and the
+// chosen one: the first, unless one is named. The error is a 404.
+func ChooseProject(directory *identity.Directory, organization, named string) (choices []Choice, chosen string, err error) {
+	projects := directory.Projects(organization)
+	if chosen = named; chosen == "" && len(projects) > 0 {
+		chosen = projects[0].Project
+	}
+	for _, p := range projects {
+		choices = append(choices, Choice{Value: p.Project, Text: cmp.Or(p.Name, p.Project), Selected: p.Project == chosen})
+	}
+	if chosen != "" && !directory.Owns(organization, chosen) {
+		return nil, "", httpapi.NotFound("project", chosen)
+	}
+	return choices, chosen, nil
 }
 
 func projectField(chosen string, projects []contract.ProjectCreated) Field {

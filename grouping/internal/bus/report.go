@@ -14,7 +14,6 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/outbox"
@@ -32,7 +31,7 @@ func Report(ctx context.Context, tx pgx.Tx, changes []groups.Change) error {
 		body, err := json.Marshal(contract.ChangeReported{
 			Organization: c.Organization, Project: c.Project, Action: c.Action, Target: contract.ReportedTarget{Kind: kind, ID: c.Target, Name: c.Name},
 			Actor: c.By.ID, Request: c.By.Request, Address: c.By.Address,
-			Client: httpapi.ClipUserAgent(c.By.Client, contract.MaxClient), Before: known(c.Before), After: known(c.After), At: c.At,
+			Client: httpapi.ClipUserAgent(c.By.Client, contract.MaxClient), Before: contract.Reported(c.Before), After: contract.Reported(c.After), At: c.At,
 		})
 		if err != nil {
 			panic("BUG: cannot encode an event: " + err.Error())
@@ -41,22 +40,6 @@ func Report(ctx context.Context, tx pgx.Tx, changes []groups.Change) error {
 		facts[i] = outbox.Fact{Organization: c.Organization, ID: id, Type: contract.TypeErrorsChangeReported, At: c.At, Body: body}
 	}
 	return outbox.Save(ctx, tx, facts)
-}
-
-const maxText = 4 << 10 // bytes of a field
-
-// known are the fields that have a text, each clipped.
-func known(fields groups.Fields) map[string]string {
-	texts := map[string]string{}
-	for name, text := range fields {
-		if clipped := trace.Clip(text, maxText); clipped != text {
-			text = clipped + "… and more"
-		}
-		if text != "" {
-			texts[name] = text
-		}
-	}
-	return texts
 }
 
 // reports are what the audit is told of decisions by people and programs: one

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/ruletext"
 )
 
 // reported are the changes that the audit was told of since the last call.
@@ -48,7 +49,7 @@ func TestChangesAreReported(t *testing.T) {
 	slices.Sort(ids)
 	rules := func(text string, restore int64) func() error {
 		return func() error {
-			_, err := w.Rules.Set(t.Context(), w.request(), "shop", groups.RulesChange{Text: text, Restore: restore, Note: "why"})
+			_, err := w.Rules.Set(t.Context(), w.request(), ruletext.Wish{Project: "shop", Text: text, Restore: restore, Note: "why"})
 			return err
 		}
 	}

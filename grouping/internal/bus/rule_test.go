@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/ruletext"
 )
 
 // Rules see the metadata of entries, also numbers and what is below objects, from
@@ -23,9 +23,9 @@ func TestRulesOfEntries(t *testing.T) {
 			return err
 		}
 		of := postgres.Project{Organization: "acme", Name: "shop"}
-		_, err := postgres.SaveRules(t.Context(), tx, of, 0, grouping.RulesSet{At: now, Text: `group by type, metadata.tenant.id, metadata.trial where service:pay
+		_, err := postgres.SaveRules(t.Context(), tx, of, ruletext.Version{Number: 1, Text: `group by type, metadata.tenant.id, metadata.trial where service:pay
 same "Refused" environment:prod type:Refused
-scrub email`}, postgres.Author{}, func() time.Time { return now })
+scrub email`}, now, postgres.Author{}, func() time.Time { return now })
 		return err
 	})
 	if err != nil {
@@ -79,7 +79,8 @@ func TestRulesOfOthers(t *testing.T) {
 			if err := pg.AsOrganization(t.Context(), tx, pg.Organization(of.Organization)); err != nil {
 				return err
 			}
-			_, err := postgres.SaveRules(t.Context(), tx, of, 0, grouping.RulesSet{At: now, Text: `same "Mine" type:*`}, postgres.Author{}, func() time.Time { return now.Add(-time.Hour) })
+			first := ruletext.Version{Number: 1, Text: `same "Mine" type:*`}
+			_, err := postgres.SaveRules(t.Context(), tx, of, first, now, postgres.Author{}, func() time.Time { return now.Add(-time.Hour) })
 			return err
 		})
 		if err != nil {

@@ -48,7 +48,7 @@ func Mount(router chi.Router, config Config) {
 	pages.Mount(router, config.Guard, func(r chi.Router) {
 		(&groupPages{c, config.Service}).mount(r)
 		(&alertPages{c, config.Service.Alerts}).mount(r)
-		(&rulePages{c, config.Service.Rules}).mount(r)
+		c.rulesPage(config.Service.Rules).Mount(r)
 		(&settingPages{c, config.Service.Settings, config.Service.Owners}).mount(r)
 		(&mapPages{c, config.Service.SourceMaps}).mount(r)
 	})
@@ -70,8 +70,7 @@ func (c *console) changes(handle func(w http.ResponseWriter, r *http.Request, re
 		if err := ui.ReadForm(w, r); err != nil {
 			return err
 		}
-		request := groups.Request{Who: who, By: groups.AuthorOf(r, c.guard)}
-		request.By.ID, request.By.Name = who.Member, who.Name
+		request := c.request(r)
 		if r.PostForm.Get("key") != "" {
 			request.Key = r.PostForm.Encode()
 		}
@@ -79,8 +78,17 @@ func (c *console) changes(handle func(w http.ResponseWriter, r *http.Request, re
 	})
 }
 
+// request is a change by the reader.
+func (c *console) request(r *http.Request) groups.Request {
+	request := groups.Request{Who: identity.FromContext(r.Context()), By: groups.AuthorOf(r, c.guard)}
+	request.By.ID, request.By.Name = request.Who.Member, request.Who.Name
+	return request
+}
+
 // may reports whether the reader may change what the pages show.
-func may(r *http.Request) bool { return identity.RoleDecides(identity.FromContext(r.Context()).Role()) }
+func may(r *http.Request) bool { return mayDecide(identity.FromContext(r.Context())) }
+
+func mayDecide(who identity.Principal) bool { return identity.RoleDecides(who.Role()) }
 
 // unlessRepeated is an error, unless the same form was sent before: its key
 // is all of it, and its times may differ.
@@ -100,21 +108,6 @@ func redirect(w http.ResponseWriter, r *http.Request, flash, to string) error {
 
 // ofProject is the address of a page about a project.
 func ofProject(path, project string) string { return path + "?project=" + url.QueryEscape(project) }
-
-// projects are those of an organization to choose from, of which one is chosen: the first, unless one is named.
-func (c *console) projects(organization, named string) (choices []ui.Choice, chosen string, err error) {
-	projects := c.directory.Projects(organization)
-	if chosen = named; chosen == "" && len(projects) > 0 {
-		chosen = projects[0].Project
-	}
-	for _, p := range projects {
-		choices = append(choices, ui.Choice{Value: p.Project, Text: cmp.Or(p.Name, p.Project), Selected: p.Project == chosen})
-	}
-	if chosen != "" && !c.directory.Owns(organization, chosen) {
-		return nil, "", httpapi.NotFound("project", chosen)
-	}
-	return choices, chosen, nil
-}
 
 // placed puts a fault at its field.
 func placed(fields []ui.Field, invalid grouping.Invalid) (found bool) {

@@ -93,7 +93,7 @@ func (p *settingPages) showSettings(w http.ResponseWriter, r *http.Request) erro
 // writeSettings shows the page of a project, changed by what somebody has sent.
 func (p *settingPages) writeSettings(w http.ResponseWriter, r *http.Request, project string, status int, sent func(page *settingsPage)) error {
 	reader := identity.FromContext(r.Context())
-	choices, project, err := p.projects(reader.Organization, project)
+	choices, project, err := ui.ChooseProject(p.directory, reader.Organization, project)
 	if err != nil {
 		return err
 	}

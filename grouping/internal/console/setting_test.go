@@ -63,7 +63,7 @@ func TestOwnersPage(t *testing.T) {
 	}
 	shows(t, pages, path, "path:A.java =&gt; Alpha &lt;team&gt;\npath:** =&gt; mem_1", "<b><bdi>you</bdi></b> set 2 rules", "Apply to unresolved errors")
 	if status, body := post(pages, path+"/owners", url.Values{"project": {"shop"}, "rules": {"path:a => b\nfile:c => d"}}); status != http.StatusUnprocessableEntity ||
-		!strings.Contains(body, `id="fault-rules">Line 2: &#34;file&#34; is none of`) || !strings.Contains(body, "file:c =&gt; d</textarea>") {
+		!strings.Contains(body, `id="fault-rules">Line 2: &#34;file&#34; is not one of`) || !strings.Contains(body, "file:c =&gt; d</textarea>") {
 		t.Errorf("a wrong rule: %d %s", status, body)
 	}
 	if status, leads := post(pages, path+"/owners/apply", url.Values{"project": {"shop"}}); status != http.StatusSeeOther || leads != path+"?project=shop#owners" {

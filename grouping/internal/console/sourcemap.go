@@ -47,7 +47,7 @@ func (p *mapPages) showMaps(w http.ResponseWriter, r *http.Request) error {
 	organization, query := identity.FromContext(r.Context()).Organization, r.URL.Query()
 	page := mapsPage{Release: query.Get("release")}
 	var err error
-	if page.Projects, page.Project, err = p.projects(organization, query.Get("project")); err != nil {
+	if page.Projects, page.Project, err = ui.ChooseProject(p.directory, organization, query.Get("project")); err != nil {
 		return err
 	}
 	if strings.ContainsRune(page.Release, 0) || strings.ToValidUTF8(page.Release, "") != page.Release {

@@ -195,7 +195,7 @@ func (a *Alerts) SendDue(ctx context.Context) error {
 func ParseClock(field, text string) (minutes int, err error) {
 	at, err := time.Parse("15:04", text)
 	if err != nil {
-		return 0, grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is no time of the day.", text), Fix: "Use 00:00 to 23:59."}
+		return 0, grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is not a time of day.", text), Fix: "Use 00:00 to 23:59."}
 	}
 	return at.Hour()*60 + at.Minute(), nil
 }

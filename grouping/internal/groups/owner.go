@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/ruletext"
 )
 
 // Owners are rules of projects about who looks after new groups.
@@ -62,7 +63,7 @@ func (o *Owners) Set(ctx context.Context, request Request, project string, rules
 			return project, set, err
 		}
 		was, is := ownerLines(last.Rules), ownerLines(rules)
-		after := Fields{"added": linesBeyond(is, was), "removed": linesBeyond(was, is)}
+		after := Fields{"added": ruletext.LinesBeyond(is, was), "removed": ruletext.LinesBeyond(was, is)}
 		return project, set, o.db.tell(ctx, tx, request, project, Change{Action: ownersSet, After: after})
 	})
 }

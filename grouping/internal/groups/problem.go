@@ -14,7 +14,6 @@ import (
 // Problem is what clients and people read of an error of a use case.
 func Problem(err error) error {
 	var invalid grouping.Invalid
-	var rules RulesConflict
 	var full postgres.TooManyAlerts
 	switch {
 	case errors.As(err, &invalid):
@@ -25,9 +24,6 @@ func Problem(err error) error {
 		return httpapi.Invalid(pointer, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
 	case errors.Is(err, idempotency.ErrReused):
 		return httpapi.IdempotencyKeyReused()
-	case errors.As(err, &rules):
-		return httpapi.NewProblem(http.StatusConflict, "version_conflict",
-			rules.Error()+" Read them, and send the request again with the new version if it still makes sense.").With("version", rules.Rules.Version)
 	case errors.Is(err, ErrSettingsChanged):
 		return httpapi.NewProblem(http.StatusConflict, "version_conflict",
 			"Somebody else has changed the settings meanwhile. Read them, and send the request again if it still makes sense.")

@@ -113,21 +113,6 @@ func triggers(rule grouping.AlertRule) string {
 	return strings.Join(said, ", ")
 }
 
-// linesBeyond are the lines of a text that another one lacks.
-func linesBeyond(text, other string) string {
-	have := map[string]bool{} // bounded by the text
-	for line := range strings.Lines(other) {
-		have[strings.TrimSpace(line)] = true
-	}
-	var beyond []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !have[line] {
-			beyond = append(beyond, line)
-		}
-	}
-	return strings.Join(beyond, "\n")
-}
-
 func instant(at time.Time) string {
 	if at.IsZero() {
 		return ""

@@ -157,7 +157,7 @@ func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
 	for _, word := range b.Levels {
 		level, known := grouping.ParseSeverity(word)
 		if !known {
-			return rule, grouping.Invalid{Field: "levels", Detail: fmt.Sprintf("%q is no level.", word), Fix: "Use debug, info, warn, error or fatal."}
+			return rule, grouping.Invalid{Field: "levels", Detail: fmt.Sprintf("%q is not a level.", word), Fix: "Use debug, info, warn, error or fatal."}
 		}
 		rule.Severities |= level
 	}
@@ -192,12 +192,13 @@ func (b *hoursBody) hours() (h grouping.Hours, err error) {
 
 func showAlert(a *postgres.Alert) alertBody {
 	body := alertBody{
-		ID: a.ID, Project: a.Project, Waiting: int64(len(a.Listed)) + a.More, NextAt: timeOrNull(a.Due), SentAt: timeOrNull(a.SentAt), Version: a.Version,
+		ID: a.ID, Project: a.Project, Waiting: int64(len(a.Listed)) + a.More,
+		NextAt: httpapi.TimeOrNull(a.Due), SentAt: httpapi.TimeOrNull(a.SentAt), Version: a.Version,
 		UpdatedBy: a.UpdatedBy, UpdatedAt: a.UpdatedAt.UTC(),
 		newAlertBody: newAlertBody{
 			a.Name, alertTriggersBody{a.Triggers, a.NewFrom, a.AlertRule.Count, groups.SpanName(a.Per), a.Users, groups.SpanName(a.UsersPer)},
 			alertFilterBody{a.Severities.Names(), append([]string{}, a.Environments...), strings.Join(a.Words, " ")},
-			alertDeliveryBody{nil, int64(a.Gap / time.Second), append([]string{}, a.Roles...), append([]string{}, a.Members...), timeOrNull(a.MutedUntil)},
+			alertDeliveryBody{nil, int64(a.Gap / time.Second), append([]string{}, a.Roles...), append([]string{}, a.Members...), httpapi.TimeOrNull(a.MutedUntil)},
 		},
 	}
 	if !a.Hours.IsZero() {
@@ -221,7 +222,7 @@ func (l alertRoutes) get(c *call) (any, error) {
 func (l alertRoutes) log(c *call) (any, error) {
 	found, err := l.alerts.Log(c.ctx(), c.who, c.project, c.param("alert"))
 	return alertLogBody{Items: itemsOf(found, func(line postgres.LoggedLine) alertLineBody {
-		return alertLineBody{line.Outcome, line.Groups, orNull(line.Group), line.FirstAt.UTC(), line.At.UTC()}
+		return alertLineBody{line.Outcome, line.Groups, httpapi.OrNull(line.Group), line.FirstAt.UTC(), line.At.UTC()}
 	})}, err
 }
 

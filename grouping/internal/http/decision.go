@@ -182,7 +182,7 @@ type movedBody struct {
 
 func newActivityBody(a postgres.Activity) activityBody {
 	body := activityBody{
-		Version: a.Version, Kind: a.Kind, At: a.At.UTC(), Actor: orNull(a.By.ID), ActorName: a.By.Name, Reason: a.Reason,
+		Version: a.Version, Kind: a.Kind, At: a.At.UTC(), Actor: httpapi.OrNull(a.By.ID), ActorName: a.By.Name, Reason: a.Reason,
 		decidedBody: decidedBody{InRelease: inRelease(a.Resolution), Until: newUntilBody(a.Until), Note: a.Note, Mentions: a.Mentions, Unknown: a.Unknown},
 		movedBody:   movedBody{a.Into, a.From, a.Groups[:min(len(a.Groups), maxGroups)]}, Release: a.Release, Environment: a.Environment,
 	}
@@ -207,7 +207,7 @@ func newUntilBody(u grouping.Until) *untilBody {
 	if u == (grouping.Until{}) {
 		return nil
 	}
-	return &untilBody{At: timeOrNull(u.At), Count: u.Count, Users: u.Users, Per: groups.SpanName(u.Per)}
+	return &untilBody{At: httpapi.TimeOrNull(u.At), Count: u.Count, Users: u.Users, Per: groups.SpanName(u.Per)}
 }
 
 // activity lists the decisions about a group, the newest first.

@@ -95,11 +95,11 @@ func newErrorGroupBody(g postgres.Group) errorGroupBody {
 	return errorGroupBody{
 		groupIdentityBody{g.ID, g.Project, g.Title, g.Type, g.Culprit}, g.Status,
 		groupErrorsBody{
-			g.Count, g.FirstSeen.UTC(), g.LastSeen.UTC(), g.Severities.Names(), g.Environments, orNull(g.FirstRelease), orNull(g.LastRelease), g.Members,
+			g.Count, g.FirstSeen.UTC(), g.LastSeen.UTC(), g.Severities.Names(), g.Environments, httpapi.OrNull(g.FirstRelease), httpapi.OrNull(g.LastRelease), g.Members,
 		},
 		groupStateBody{
-			g.Version, timeOrNull(g.State.Since), g.State.Regressed, orNull(inRelease(g.State.Resolution)), newUntilBody(g.State.Until),
-			orNull(g.State.Assignee.ID), orNull(g.State.Assignee.Name), newSpikeBody(g.State.Spike),
+			g.Version, httpapi.TimeOrNull(g.State.Since), g.State.Regressed, httpapi.OrNull(inRelease(g.State.Resolution)), newUntilBody(g.State.Until),
+			httpapi.OrNull(g.State.Assignee.ID), httpapi.OrNull(g.State.Assignee.Name), newSpikeBody(g.State.Spike),
 		},
 	}
 }
@@ -186,7 +186,7 @@ func (g groupRoutes) get(c *call) (any, error) {
 	found, err := g.groups.Detail(c.ctx(), c.who, c.param("group"))
 	return errorGroupDetailBody{
 		newErrorGroupBody(found.Group), itemsOf(found.Members, newMemberBody), itemsOf(found.Occurrences, newOccurrenceBody), found.Why,
-		itemsOf(found.Similar, func(s groups.Similar) string { return s.Group.ID }), orNull(found.Unordered),
+		itemsOf(found.Similar, func(s groups.Similar) string { return s.Group.ID }), httpapi.OrNull(found.Unordered),
 	}, err
 }
 

@@ -78,7 +78,7 @@ type appliedBody struct {
 
 func newOwnersBody(o postgres.OwnerRules) ownersBody {
 	rules := itemsOf(o.Rules, func(rule grouping.OwnerRule) ownerBody { return ownerBody(rule) })
-	return ownersBody{Rules: rules, Since: timeOrNull(o.Since), Actor: orNull(o.By)}
+	return ownersBody{Rules: rules, Since: httpapi.TimeOrNull(o.Since), Actor: httpapi.OrNull(o.By)}
 }
 
 func (o ownerRoutes) get(c *call) (any, error) {

@@ -10,48 +10,38 @@ import (
 
 const rules = "/v1/projects/shop/error-rules"
 
-// Rules are set, read, changed by one of two, listed and restored.
+// Rules are set, changed, listed and restored; an Idempotency-Key answers again what was.
 func TestRules(t *testing.T) {
 	api := newAPI(t)
-	if status, none := send(t, api, "GET", rules, "", ""); status != 200 || none["version"] != 0.0 || none["rules"] != "" || none["since"] != nil {
-		t.Errorf("none: %d %v", status, none)
-	}
-	status, made := send(t, api, "PUT", rules, `{"rules":"ignore function:a","note":"noise","if_version":0}`, "once")
-	if status != 200 || made["version"] != 1.0 || made["note"] != "noise" || made["actor"] != "key_1" || made["since"] == nil {
-		t.Fatalf("set: %d %v", status, made)
-	}
-	if status, again := send(t, api, "PUT", rules, `{"rules":"ignore function:a","note":"noise","if_version":0}`, "once"); status != 200 || again["version"] != 1.0 {
-		t.Errorf("the same request: %d %v", status, again)
-	}
-	if status, same := send(t, api, "PUT", rules, `{"rules":"ignore function:a"}`, ""); status != 200 || same["version"] != 1.0 {
-		t.Errorf("the same rules: %d %v", status, same)
-	}
-	if status, late := send(t, api, "PUT", rules, `{"rules":"","if_version":0}`, ""); status != 409 || late["code"] != "version_conflict" || late["version"] != 1.0 {
-		t.Errorf("the second: %d %v", status, late)
-	}
-	if status, second := send(t, api, "PUT", rules, `{"rules":"scrub email"}`, ""); status != 200 || second["version"] != 2.0 {
-		t.Errorf("changed: %d %v", status, second)
-	}
-	if status, restored := send(t, api, "POST", rules+"/versions/1/restore", `{"note":"back","if_version":2}`, ""); status != 200 ||
-		restored["version"] != 3.0 || restored["rules"] != "ignore function:a" || restored["restored"] != 1.0 {
-		t.Errorf("restored: %d %v", status, restored)
-	}
-	if status, read := send(t, api, "GET", rules+"/versions/2", "", ""); status != 200 || read["rules"] != "scrub email" {
-		t.Errorf("read: %d %v", status, read)
-	}
-	_, list := send(t, api, "GET", rules+"/versions?limit=2", "", "")
-	items := list["items"].([]any)
-	if len(items) != 2 || items[0].(map[string]any)["version"] != 3.0 || list["next_cursor"] == nil {
-		t.Fatalf("listed: %v", list)
-	}
-	_, rest := send(t, api, "GET", rules+"/versions?limit=2&cursor="+list["next_cursor"].(string), "", "")
-	if items := rest["items"].([]any); len(items) != 1 || items[0].(map[string]any)["version"] != 1.0 {
-		t.Errorf("the rest: %v", rest)
-	}
-	for _, path := range []string{"/versions/9", "/versions/x", "/versions/0"} {
-		if status, none := send(t, api, "GET", rules+path, "", ""); status != 404 {
-			t.Errorf("%s: %d %v", path, status, none)
+	var cursor string
+	for _, step := range []struct {
+		method, path, body, key string
+		want                    map[string]any
+	}{
+		{"GET", "", "", "", map[string]any{"version": 0.0, "rules": "", "since": nil}},
+		{"PUT", "", `{"rules":"ignore function:a","note":"noise","if_version":0}`, "once", map[string]any{"version": 1.0, "note": "noise", "actor": "key_1"}},
+		{"PUT", "", `{"rules":"ignore function:a","if_version":0}`, "", map[string]any{"version": 1.0, "note": "noise"}},
+		{"PUT", "", `{"rules":"","if_version":0}`, "", map[string]any{"code": "version_conflict", "version": 1.0}},
+		{"PUT", "", `{"rules":"scrub email"}`, "", map[string]any{"version": 2.0}},
+		{"PUT", "", `{"rules":"ignore function:a","note":"noise","if_version":0}`, "once", map[string]any{"version": 1.0}},
+		{"POST", "/versions/1/restore", `{"note":"back","if_version":2}`, "", map[string]any{"version": 3.0, "rules": "ignore function:a", "restored": 1.0}},
+		{"POST", "/versions/1/restore", `{"note":"back","if_version":2}`, "", map[string]any{"version": 3.0}},
+		{"GET", "/versions/2", "", "", map[string]any{"rules": "scrub email"}},
+		{"GET", "/versions?limit=2", "", "", nil},
+		{"GET", "/versions?limit=2&cursor=", "", "", map[string]any{"next_cursor": nil}},
+	} {
+		if strings.HasSuffix(step.path, "cursor=") {
+			step.path += cursor
 		}
+		status, answer := send(t, api, step.method, rules+step.path, step.body, step.key)
+		for name, want := range step.want {
+			if answer[name] != want {
+				t.Errorf("%s %s %s: %d %v, want %s %v", step.method, step.path, step.body, status, answer, name, want)
+			}
+		}
+		cursor, _ = answer["next_cursor"].(string)
+	}
+	for _, path := range []string{"/versions/9", "/versions/x"} {
 		if status, none := send(t, api, "POST", rules+path+"/restore", `{}`, ""); status != 404 {
 			t.Errorf("%s: %d %v", path, status, none)
 		}

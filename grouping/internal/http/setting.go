@@ -7,6 +7,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
 
@@ -60,7 +61,7 @@ type settingsBody struct {
 }
 
 func newSettingsBody(s postgres.Setting) settingsBody {
-	return settingsBody{pathsBody: pathsBody(s.Paths), ArchiveAfterDays: s.ArchiveDays, Since: timeOrNull(s.Since), Actor: orNull(s.By)}
+	return settingsBody{pathsBody: pathsBody(s.Paths), ArchiveAfterDays: s.ArchiveDays, Since: httpapi.TimeOrNull(s.Since), Actor: httpapi.OrNull(s.By)}
 }
 
 func (s settingRoutes) get(c *call) (any, error) {

@@ -100,7 +100,8 @@ type deletedBody struct {
 
 func newMapBody(m postgres.SourceMap) mapBody {
 	return mapBody{
-		ID: m.ID, Release: orNull(m.Release), Name: m.Name, DebugID: orNull(m.DebugID), SHA256: fmt.Sprintf("%x", m.Digest), Size: m.Size, Stored: m.Stored,
+		ID: m.ID, Release: httpapi.OrNull(m.Release), Name: m.Name, DebugID: httpapi.OrNull(m.DebugID),
+		SHA256: fmt.Sprintf("%x", m.Digest), Size: m.Size, Stored: m.Stored,
 		Uploaded: m.Uploaded.UTC(), Used: m.Used.Format(time.DateOnly),
 	}
 }

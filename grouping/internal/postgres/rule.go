@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/ruletext"
 )
 
 // rulesStream begins the name of the stream of a project's rules, and
@@ -20,16 +20,6 @@ const (
 	rulesStream = "rules/"
 	rulesSet    = "rules_set"
 )
-
-// ErrNoRules means that there is no such version of a project's rules.
-var ErrNoRules = errors.New("no such version of rules")
-
-// Rules are a version of the rules of a project. Its number is 0 as long as nobody has set any.
-type Rules struct {
-	Version int64
-	grouping.RulesSet
-	By Author
-}
 
 func ruleEvents() *eventstorepg.Store[grouping.RulesSet] {
 	return eventstorepg.New(nil, eventstore.Codec[grouping.RulesSet]{
@@ -46,62 +36,44 @@ func ruleEvents() *eventstorepg.Store[grouping.RulesSet] {
 	}, nil)
 }
 
-// LockRules lets one transaction at a time change the rules of a project,
-// and returns the newest. tx must act as the organization.
-func LockRules(ctx context.Context, tx pgx.Tx, of Project) (Rules, error) {
+// LockRules lets one transaction at a time change the rules of a project.
+// tx must act as the organization.
+func LockRules(ctx context.Context, tx pgx.Tx, of Project) error {
 	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('weir error rules'), hashtext($1 || ' ' || $2))`, of.Organization, of.Name)
-	if err != nil {
-		return Rules{}, err
-	}
-	return FindRules(ctx, tx, of)
+	return err
 }
 
-// SaveRules adds a version. They hold from a time on, asked for at the end, so
-// tx must soon be committed. The lock of LockRules must be held. The last
-// grouping.MaxRuleVersions are kept.
-func SaveRules(ctx context.Context, tx pgx.Tx, of Project, last int64, set grouping.RulesSet, by Author, since func() time.Time) (Rules, error) {
+// SaveRules adds a version, the next one, which was set at a time. It holds from At on, which is
+// asked for at the end, so tx must soon be committed. The lock of LockRules must be
+// held. The newest ruletext.MaxVersions are kept.
+func SaveRules(ctx context.Context, tx pgx.Tx, of Project, v ruletext.Version, set time.Time, by Author, since func() time.Time) (ruletext.Version, error) {
 	if err := eventstorepg.LockAppends(ctx, tx); err != nil {
-		return Rules{}, err
+		return v, err
 	}
 	stream := eventstore.Stream{Organization: of.Organization, Name: rulesStream + of.Name}
-	set.Since = since()
-	if err := ruleEvents().AppendTx(ctx, tx, stream, last, by.metadata(), set); err != nil {
-		return Rules{}, err
+	v.At, v.By, v.ByName = since(), by.ID, by.Name
+	event := grouping.RulesSet{At: set, Since: v.At, Text: v.Text, Note: v.Note, Restored: v.Restored}
+	if err := ruleEvents().AppendTx(ctx, tx, stream, v.Number-1, by.metadata(), event); err != nil {
+		return v, err
 	}
 	_, err := tx.Exec(ctx, `DELETE FROM events WHERE organization = $1 AND stream = $2 AND version <= $3`,
-		of.Organization, stream.Name, last+1-grouping.MaxRuleVersions)
-	return Rules{last + 1, set, by}, err
+		of.Organization, stream.Name, v.Number-ruletext.MaxVersions)
+	return v, err
 }
 
-const selectRules = `SELECT version, data, coalesce(metadata->>'` + metaActor + `', ''), coalesce(metadata->>'` + metaName + `', '')
-	FROM events WHERE organization = $1 AND stream = $2 AND name = '` + eventVersion + rulesSet + `' `
-
-func (r *Rules) fields() []any { return []any{&r.Version, &r.RulesSet, &r.By.ID, &r.By.Name} }
-
-// FindRules finds the newest rules of a project. tx must act as the organization.
-func FindRules(ctx context.Context, tx pgx.Tx, of Project) (r Rules, err error) {
-	err = tx.QueryRow(ctx, selectRules+`ORDER BY version DESC LIMIT 1`, of.Organization, rulesStream+of.Name).Scan(r.fields()...)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Rules{}, nil
-	}
-	return r, err
-}
-
-// FindRulesVersion finds a version. tx must act as the organization.
-func FindRulesVersion(ctx context.Context, tx pgx.Tx, of Project, version int64) (r Rules, err error) {
-	err = tx.QueryRow(ctx, selectRules+`AND version = $3`, of.Organization, rulesStream+of.Name, version).Scan(r.fields()...)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = ErrNoRules
-	}
-	return r, err
-}
-
-// FindRulesVersions lists versions, the newest first: at most limit of those
+// RuleVersions lists versions, the newest first: at most limit of those
 // before a number. tx must act as the organization.
-func FindRulesVersions(ctx context.Context, tx pgx.Tx, of Project, before int64, limit int) ([]Rules, error) {
-	rows, err := tx.Query(ctx, selectRules+`AND version < $3 ORDER BY version DESC LIMIT $4`, of.Organization, rulesStream+of.Name, before, limit)
+func RuleVersions(ctx context.Context, tx pgx.Tx, of Project, before int64, limit int) ([]ruletext.Version, error) {
+	rows, err := tx.Query(ctx, `SELECT version, data, coalesce(metadata->>'`+metaActor+`', ''), coalesce(metadata->>'`+metaName+`', '')
+		FROM events WHERE organization = $1 AND stream = $2 AND name = '`+eventVersion+rulesSet+`' AND version < $3 ORDER BY version DESC LIMIT $4`,
+		of.Organization, rulesStream+of.Name, before, limit)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Rules, err error) { return r, row.Scan(r.fields()...) })
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (v ruletext.Version, err error) {
+		var set grouping.RulesSet
+		err = row.Scan(&v.Number, &set, &v.By, &v.ByName)
+		v.At, v.Text, v.Note, v.Restored = set.Since, set.Text, set.Note, set.Restored
+		return v, err
+	})
 }

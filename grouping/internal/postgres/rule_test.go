@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -19,32 +18,44 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/ruletext"
 )
 
 var shop = postgres.Project{Organization: "acme", Name: "shop"}
 
 // mustSetRules sets the rules of the project for what is accepted since a time.
-func mustSetRules(t testing.TB, pool *pgxpool.Pool, since time.Time, lines ...string) (made postgres.Rules) {
+func mustSetRules(t testing.TB, pool *pgxpool.Pool, since time.Time, lines ...string) (made ruletext.Version) {
 	t.Helper()
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(t.Context(), tx, "acme"); err != nil {
 			return err
 		}
-		last, err := postgres.LockRules(t.Context(), tx, shop)
+		if err := postgres.LockRules(t.Context(), tx, shop); err != nil {
+			return err
+		}
+		wish := ruletext.Wish{Text: strings.Join(lines, "\n"), Note: "why"}
+		_, next, err := wish.Next(rulesIn(t.Context(), tx), func(text string) error {
+			_, err := grouping.ParseRules(text)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		set := grouping.RulesSet{At: since, Text: strings.Join(lines, "\n"), Note: "why"}
-		if err := set.Check(); err != nil {
-			return err
-		}
-		made, err = postgres.SaveRules(t.Context(), tx, shop, last.Version, set, postgres.Author{ID: "mem_1", Name: "Ada", Request: "req_1"}, func() time.Time { return since })
+		ada := postgres.Author{ID: "mem_1", Name: "Ada", Request: "req_1"}
+		made, err = postgres.SaveRules(t.Context(), tx, shop, next, since, ada, func() time.Time { return since })
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return made
+}
+
+// rulesIn are the versions of the project's rules that a transaction sees.
+func rulesIn(ctx context.Context, tx pgx.Tx) ruletext.Lister {
+	return func(before int64, limit int) ([]ruletext.Version, error) {
+		return postgres.RuleVersions(ctx, tx, shop, before, limit)
+	}
 }
 
 // applyRuled groups errors by the rules that held when they were accepted.
@@ -350,28 +361,18 @@ func happened(was, is []string) string {
 // The last versions are kept, each with who set it and why; two that are set at once are told apart.
 func TestRuleVersions(t *testing.T) {
 	pool := open(t)
-	for i := range grouping.MaxRuleVersions + 5 {
+	for i := range ruletext.MaxVersions + 5 {
 		mustSetRules(t, pool, noon.Add(time.Duration(i)*time.Hour), fmt.Sprint("# ", i))
 	}
-	all := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]postgres.Rules, error) {
-		return postgres.FindRulesVersions(ctx, tx, shop, math.MaxInt64, 1000)
+	all := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]ruletext.Version, error) {
+		return rulesIn(ctx, tx)(math.MaxInt64, 1000)
 	})
-	if len(all) != grouping.MaxRuleVersions || all[0].Version != 105 || all[0].Text != "# 104" || all[0].By.Name != "Ada" || all[0].Note != "why" {
+	if len(all) != ruletext.MaxVersions || all[0].Number != 105 || all[0].Text != "# 104" || all[0].ByName != "Ada" || all[0].Note != "why" {
 		t.Errorf("%d versions: %+v", len(all), all[0])
 	}
-	_, err := func() (r postgres.Rules, err error) {
-		err = pg.ReadAs(t.Context(), pool, "acme", func(tx pgx.Tx) (err error) {
-			r, err = postgres.FindRulesVersion(t.Context(), tx, shop, 5)
-			return err
-		})
-		return r, err
-	}()
-	if !errors.Is(err, postgres.ErrNoRules) {
-		t.Errorf("a version that is gone: %v", err)
-	}
 	for _, organization := range []string{"evil", "acme"} {
-		found := read(t, pool, organization, func(ctx context.Context, tx pgx.Tx) (postgres.Rules, error) { return postgres.FindRules(ctx, tx, shop) })
-		if (found.Version > 0) != (organization == "acme") {
+		found := read(t, pool, organization, func(ctx context.Context, tx pgx.Tx) (ruletext.Version, error) { return rulesIn(ctx, tx).Newest() })
+		if (found.Number > 0) != (organization == "acme") {
 			t.Errorf("%s reads %+v", organization, found)
 		}
 	}
@@ -382,8 +383,8 @@ func TestRuleVersions(t *testing.T) {
 				return err
 			})
 		}
-		left := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Rules, error) { return postgres.FindRules(ctx, tx, shop) })
-		if (left.Version > 0) != (project == "lair") {
+		left := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (ruletext.Version, error) { return rulesIn(ctx, tx).Newest() })
+		if (left.Number > 0) != (project == "lair") {
 			t.Errorf("after %s was erased: %+v", project, left)
 		}
 	}

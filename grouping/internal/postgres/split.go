@@ -83,7 +83,7 @@ func FindSplitHashes(ctx context.Context, tx pgx.Tx, organization pg.Organizatio
 func SaveSplit(ctx context.Context, tx pgx.Tx, m *DecidedGroup, d grouping.Decision) (saved bool, err error) {
 	hash, ok := grouping.ParseHash(d.Like)
 	if !ok {
-		return false, fmt.Errorf("group %q was split by %q, which is no hash", m.Group.ID, d.Like)
+		return false, fmt.Errorf("group %q was split by %q, which is not a hash", m.Group.ID, d.Like)
 	}
 	var n int
 	err = tx.QueryRow(ctx, `

@@ -150,7 +150,7 @@ func Tables(clock func() time.Time) []prune.Table {
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "events", Keeps: "1,000 decisions about each group, and what ends the last of them; the last 100 versions of a project's rules",
-			By: "grouping.MaxDecisions, they go with their group; grouping.MaxRuleVersions, they go with the project"},
+			By: "grouping.MaxDecisions, they go with their group; ruletext.MaxVersions, they go with the project"},
 		{Table: "error_alerts", Keeps: "50 of each project", By: "WEIR_MAX_ERROR_ALERTS"},
 		{Table: "error_alert_log", Keeps: "the newest 200 lines of each alert", By: "its primary key"},
 		{Table: "releases", Keeps: "500 of each project and its environments, those seen last", By: "maxReleases; they go with the project"},

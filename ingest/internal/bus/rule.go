@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/shared/bus"
@@ -24,20 +23,18 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/ruletext"
 )
 
 // SaveRules puts new rules of a project into the outbox, in the transaction
 // that makes them true: for replicas, and for the audit.
 func SaveRules(ctx context.Context, tx pgx.Tx, c rules.Change) error {
-	v := &c.Version
+	v := &c.Rules
+	before, after := ruletext.Changed(c.Former, v.Version)
 	report := contract.ChangeReported{
 		Organization: v.Organization, Project: v.Project, Action: "ingest_rules.set", Target: contract.ReportedTarget{Kind: "project", ID: v.Project},
 		Actor: v.By, Request: c.Request, Address: c.Address, Client: httpapi.ClipUserAgent(c.Client, contract.MaxClient),
-		Before: known(map[string]string{"version": number(c.Former)}),
-		After: known(map[string]string{
-			"version": number(v.Version), "note": v.Note, "restored_version": number(v.Restored), "added": c.Added, "removed": c.Removed,
-		}),
-		At: v.At,
+		Before: contract.Reported(before), After: contract.Reported(after), At: v.At,
 	}
 	return outbox.Save(ctx, tx, []outbox.Fact{
 		{Organization: v.Organization, ID: rulesID(v), Type: contract.TypeRulesChanged, At: v.At, Body: encode(newRules(v))},
@@ -45,33 +42,11 @@ func SaveRules(ctx context.Context, tx pgx.Tx, c rules.Change) error {
 	})
 }
 
-func newRules(v *ingest.RuleVersion) contract.IngestRules {
-	return contract.IngestRules{Organization: v.Organization, Project: v.Project, Version: v.Version, Text: v.Text}
+func newRules(v *postgres.Rules) contract.IngestRules {
+	return contract.IngestRules{Organization: v.Organization, Project: v.Project, Version: v.Number, Text: v.Text}
 }
 
-func rulesID(v *ingest.RuleVersion) string { return v.Project + "/" + number(v.Version) }
-
-func number(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatInt(n, 10)
-}
-
-// maxReported is how many bytes of a text are reported.
-const maxReported = 4 << 10
-
-// known are the texts that there are, each clipped.
-func known(texts map[string]string) map[string]string {
-	for name, text := range texts {
-		if text == "" {
-			delete(texts, name)
-		} else if len(text) > maxReported {
-			texts[name] = strings.ToValidUTF8(text[:maxReported], "") + "… and more"
-		}
-	}
-	return texts
-}
+func rulesID(v *postgres.Rules) string { return v.Project + "/" + strconv.FormatInt(v.Number, 10) }
 
 func encode(fact any) []byte {
 	body, err := json.Marshal(fact)
@@ -144,7 +119,7 @@ func (t *RulesTopic) Compare(ctx context.Context, _ relay.Cursor) (d relay.Diffe
 	if err != nil {
 		return d, err
 	}
-	var newest []ingest.RuleVersion
+	var newest []postgres.Rules
 	err = pg.InTxAsSystem(ctx, t.Pool, func(tx pgx.Tx) error {
 		newest, err = postgres.NewestRules(ctx, tx)
 		return err
@@ -157,12 +132,12 @@ func (t *RulesTopic) Compare(ctx context.Context, _ relay.Cursor) (d relay.Diffe
 
 // difference has one state for each project, so that readers have some rules of
 // it at all times.
-func (t *RulesTopic) difference(has map[string]contract.IngestRules, newest []ingest.RuleVersion) (d relay.Difference) {
+func (t *RulesTopic) difference(has map[string]contract.IngestRules, newest []postgres.Rules) (d relay.Difference) {
 	for i := range newest {
 		v := &newest[i]
 		held, there := has[v.Project]
 		delete(has, v.Project)
-		if there && held.Version == v.Version && held.Text == v.Text {
+		if there && held.Version == v.Number && held.Text == v.Text {
 			continue
 		}
 		state := newRules(v)

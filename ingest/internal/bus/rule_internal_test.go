@@ -6,10 +6,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/rules"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/ruletext"
 )
 
 // After a restore, the table has an older version than readers: these take it,
@@ -24,7 +25,9 @@ func TestComparedRulesReplaceNewerOnes(t *testing.T) {
 	topic := &RulesTopic{Clock: time.Now}
 	newer, same := contract.IngestRules{Version: 5, Text: "redact email"}, contract.IngestRules{Version: 1, Text: "drop a"}
 	has := map[string]contract.IngestRules{"prj_1": newer, "prj_2": newer, "prj_3": same}
-	d := topic.difference(has, []ingest.RuleVersion{{Project: "prj_1", Version: 2, Text: "redact ip"}, {Project: "prj_3", Version: 1, Text: "drop a"}})
+	d := topic.difference(has, []postgres.Rules{
+		{Project: "prj_1", Version: ruletext.Version{Number: 2, Text: "redact ip"}}, {Project: "prj_3", Version: ruletext.Version{Number: 1, Text: "drop a"}},
+	})
 	if len(d.Publish) != 2 || d.Lost != "rules of 1 projects, 1 tombstones" {
 		t.Fatalf("%d messages, lost: %s", len(d.Publish), d.Lost)
 	}

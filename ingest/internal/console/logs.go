@@ -65,8 +65,7 @@ func Mount(router chi.Router, config Config) {
 		r.Get("/console/logs/csv", c.pages.Handle(c.download("logs.csv", httpapi.TypeCSV)))
 		r.Get(rejectedPath, c.pages.Handle(c.showRejected))
 		c.mountSaved(r)
-		r.Get(rulesPath, c.pages.Handle(c.showRules))
-		r.Post(rulesPath, c.pages.Handle(c.changeRules))
+		c.rulesPage().Mount(r)
 	})
 }
 

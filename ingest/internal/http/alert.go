@@ -96,7 +96,8 @@ func showAlert(a *postgres.Alert) alertBody {
 	shown := alertBody{
 		Search: a.Search.ID, Every: seconds(a.Every), Window: seconds(a.Window), Condition: moreThan, Threshold: a.Threshold, Times: a.Times, Quiet: seconds(a.Quiet),
 		Examples: a.Examples, Roles: append([]string{}, a.Roles...), Members: append([]string{}, a.Members...), State: string(a.State), Since: a.Since.UTC(),
-		Told: string(a.Told), MutedUntil: optional(a.MutedUntil), EvaluatedAt: optional(a.EvaluatedAt), NextAt: a.NextAt.UTC(), Version: a.Version,
+		Told: string(a.Told), MutedUntil: httpapi.TimeOrNull(a.MutedUntil), EvaluatedAt: httpapi.TimeOrNull(a.EvaluatedAt),
+		NextAt: a.NextAt.UTC(), Version: a.Version,
 		UpdatedBy: a.UpdatedBy, UpdatedAt: a.UpdatedAt.UTC(),
 	}
 	if a.Fewer {
@@ -106,14 +107,6 @@ func showAlert(a *postgres.Alert) alertBody {
 }
 
 func seconds(of time.Duration) int64 { return int64(of / time.Second) }
-
-func optional(at time.Time) *time.Time {
-	if at.IsZero() {
-		return nil
-	}
-	at = at.UTC()
-	return &at
-}
 
 func (b *newAlertBody) rule() (rule ingest.AlertRule, err error) {
 	if b.Condition != moreThan && b.Condition != fewerThan {

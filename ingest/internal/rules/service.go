@@ -3,7 +3,7 @@ package rules
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -17,16 +17,11 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/ruletext"
 )
 
-// ErrMayNot means that the caller may not change the rules of a project.
-var ErrMayNot = errors.New("the caller may not change rules")
-
-// ErrNoProject means that there is no such project that the caller can read.
-var ErrNoProject = searches.ErrNoProject
-
-// A Service keeps the rules of projects. Its errors are those above,
-// postgres.ErrNoRules, a Conflict and ingest.Invalid.
+// A Service keeps the rules of projects. What is wrong with a request is a
+// Problem or a ruletext.Conflict.
 type Service struct {
 	Pool     *pgxpool.Pool
 	Searches *searches.Service // finds what previews are made of
@@ -42,28 +37,8 @@ type Origin struct{ Request, Address, Client string }
 // A Change is new rules of a project.
 type Change struct {
 	Origin
-	Version        ingest.RuleVersion
-	Former         int64  // the version before it; 0: none
-	Added, Removed string // lines
-}
-
-// A Wish is what somebody wants to be a project's rules.
-type Wish struct {
-	Project   string
-	Text      string
-	Note      string
-	IfVersion *int64 // refuses another version; nil: none
-	Restore   int64  // the version whose text it is; 0: none
-}
-
-// A Conflict means that the rules were changed meanwhile.
-type Conflict struct {
-	Wanted int64
-	Now    ingest.RuleVersion
-}
-
-func (c Conflict) Error() string {
-	return fmt.Sprintf("The rules are at version %d, not %d: somebody changed them meanwhile.", c.Now.Version, c.Wanted)
+	Rules  postgres.Rules
+	Former ruletext.Version
 }
 
 // May reports whether who may change rules: roles that change what everybody
@@ -73,68 +48,43 @@ func May(who identity.Principal) bool {
 	return !alone && (who.Member == "" || identity.RoleSharesSearches(who.Role()))
 }
 
+func mayNot() error {
+	roles := strings.Join(identity.RolesThatShareSearches(), "s, ") + "s"
+	return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+		"Rules are changed by an API key whose access is \"full\", and in the console by "+roles+".")
+}
+
 // own checks that who reads a project.
 func (s *Service) own(who identity.Principal, project string) error {
-	if project == "" || s.Searches.Directory.Hides(who.Organization, project) {
-		return ErrNoProject
+	err := searches.ErrNoProject
+	if project != "" && !s.Searches.Directory.Hides(who.Organization, project) {
+		_, err = s.Searches.Readable(who, project)
 	}
-	_, err := s.Searches.Readable(who, project)
+	if errors.Is(err, searches.ErrNoProject) {
+		return httpapi.NotFound("project", project)
+	}
 	return err
 }
 
-func (s *Service) read(ctx context.Context, who identity.Principal, project string, fn func(tx pgx.Tx) error) error {
-	if err := s.own(who, project); err != nil {
-		return err
+// Versions lists the versions of a project's rules, which who may read.
+func (s *Service) Versions(ctx context.Context, who identity.Principal, project string) ruletext.Lister {
+	return func(before int64, limit int) (found []ruletext.Version, err error) {
+		if err := s.own(who, project); err != nil {
+			return nil, err
+		}
+		err = pg.ReadAs(ctx, s.Pool, pg.Organization(who.Organization), func(tx pgx.Tx) error {
+			found, err = postgres.RuleVersions(ctx, tx, who.Organization, project, before, limit)
+			return err
+		})
+		return found, err
 	}
-	return pg.ReadAs(ctx, s.Pool, pg.Organization(who.Organization), fn)
-}
-
-// Newest returns the rules of a project.
-func (s *Service) Newest(ctx context.Context, who identity.Principal, project string) (v ingest.RuleVersion, err error) {
-	err = s.read(ctx, who, project, func(tx pgx.Tx) error {
-		v, err = newest(ctx, tx, who.Organization, project)
-		return err
-	})
-	return v, err
-}
-
-func newest(ctx context.Context, tx pgx.Tx, organization, project string) (ingest.RuleVersion, error) {
-	found, err := postgres.RuleVersions(ctx, tx, organization, project, maxVersion, 1)
-	if err != nil || len(found) == 0 {
-		return ingest.RuleVersion{Organization: organization, Project: project}, err
-	}
-	return found[0], nil
-}
-
-const maxVersion = int64(1)<<62 - 1
-
-// Version returns a version of a project's rules.
-func (s *Service) Version(ctx context.Context, who identity.Principal, project string, version int64) (v ingest.RuleVersion, err error) {
-	err = s.read(ctx, who, project, func(tx pgx.Tx) error {
-		v, err = postgres.FindRules(ctx, tx, who.Organization, project, version)
-		return err
-	})
-	return v, err
-}
-
-// Versions lists the versions of a project's rules before a number, the newest
-// first; 0: all.
-func (s *Service) Versions(ctx context.Context, who identity.Principal, project string, before int64, limit int) (list []ingest.RuleVersion, err error) {
-	if before == 0 {
-		before = maxVersion
-	}
-	err = s.read(ctx, who, project, func(tx pgx.Tx) error {
-		list, err = postgres.RuleVersions(ctx, tx, who.Organization, project, before, limit)
-		return err
-	})
-	return list, err
 }
 
 // Set sets the rules of a project, which are in force in all replicas about a
 // second later. The same text again changes nothing.
-func (s *Service) Set(ctx context.Context, who identity.Principal, from Origin, wish Wish) (last ingest.RuleVersion, err error) {
+func (s *Service) Set(ctx context.Context, who identity.Principal, from Origin, wish ruletext.Wish) (last ruletext.Version, err error) {
 	if !May(who) {
-		return last, ErrMayNot
+		return last, mayNot()
 	}
 	if err := s.own(who, wish.Project); err != nil {
 		return last, err
@@ -153,56 +103,38 @@ func (s *Service) Set(ctx context.Context, who identity.Principal, from Origin, 
 	return last, err
 }
 
-func (s *Service) set(ctx context.Context, tx pgx.Tx, who identity.Principal, from Origin, wish Wish) (last ingest.RuleVersion, saved bool, err error) {
+func (s *Service) set(ctx context.Context, tx pgx.Tx, who identity.Principal, from Origin, wish ruletext.Wish) (next ruletext.Version, saved bool, err error) {
 	if err := postgres.LockRules(ctx, tx, who.Organization, wish.Project); err != nil {
-		return last, false, err
+		return next, false, err
 	}
-	if last, err = newest(ctx, tx, who.Organization, wish.Project); err != nil {
-		return last, false, err
+	former, next, err := wish.Next(func(before int64, limit int) ([]ruletext.Version, error) {
+		return postgres.RuleVersions(ctx, tx, who.Organization, wish.Project, before, limit)
+	}, check)
+	if err != nil || next.Number == former.Number {
+		return next, false, err
 	}
-	if wish.Restore > 0 {
-		restored, err := postgres.FindRules(ctx, tx, who.Organization, wish.Project, wish.Restore)
-		if err != nil {
-			return last, false, err
-		}
-		wish.Text = restored.Text
-	}
-	if last.Text == wish.Text { // perhaps the same request again
-		return last, false, nil
-	}
-	if wish.IfVersion != nil && *wish.IfVersion != last.Version {
-		return last, false, Conflict{*wish.IfVersion, last}
-	}
-	next := ingest.RuleVersion{
-		Organization: who.Organization, Project: wish.Project, Version: last.Version + 1, Text: wish.Text, Note: strings.TrimSpace(wish.Note),
-		By: who.ID, At: s.Clock().UTC().Truncate(time.Microsecond), Restored: wish.Restore,
-	}
-	if who.Member != "" {
+	if next.By, next.At = who.ID, s.Clock().UTC().Truncate(time.Microsecond); who.Member != "" {
 		next.By, next.ByName = who.Member, who.Name
 	}
-	if err := next.Check(); err != nil {
-		return last, false, err
+	change := Change{Origin: from, Rules: postgres.Rules{Organization: who.Organization, Project: wish.Project, Version: next}, Former: former}
+	if err := postgres.InsertRules(ctx, tx, &change.Rules); err != nil {
+		return next, false, err
 	}
-	if err := postgres.InsertRules(ctx, tx, &next); err != nil {
-		return last, false, err
-	}
-	change := Change{Origin: from, Version: next, Former: last.Version, Added: linesBeyond(next.Text, last.Text), Removed: linesBeyond(last.Text, next.Text)}
 	return next, true, s.Save(ctx, tx, change)
 }
 
-// linesBeyond are the lines of a text that another one lacks.
-func linesBeyond(text, other string) string {
-	have := map[string]bool{} // bounded by the text
-	for line := range strings.Lines(other) {
-		have[strings.TrimSpace(line)] = true
+func check(text string) error {
+	_, err := parse(text)
+	return err
+}
+
+func parse(text string) (*ingest.Ruleset, error) {
+	set, err := ingest.ParseRules(text)
+	var invalid ingest.Invalid
+	if errors.As(err, &invalid) {
+		return nil, httpapi.Invalid("/"+invalid.Field, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
 	}
-	var beyond []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !have[line] {
-			beyond = append(beyond, line)
-		}
-	}
-	return strings.Join(beyond, "\n")
+	return set, err
 }
 
 // Bounds of a preview.
@@ -229,7 +161,7 @@ func (s *Service) Preview(ctx context.Context, who identity.Principal, project, 
 	if err := s.own(who, project); err != nil {
 		return p, err
 	}
-	set, err := ingest.ParseRules(text)
+	set, err := parse(text)
 	if err != nil {
 		return p, err
 	}

@@ -88,9 +88,9 @@ type eventJSON struct {
 func show(e tenants.AuditEvent) auditEventJSON {
 	return auditEventJSON{
 		Organization: e.Organization, Sequence: e.Sequence, At: e.At.UTC(), Action: e.Action,
-		Actor:   actorJSON{string(e.Origin.Kind), e.Origin.Actor, api.OrNull(e.ActorName), api.OrNull(string(e.Origin.Role))},
-		Address: api.OrNull(e.Origin.Address), Client: api.OrNull(e.Origin.Client), RequestID: api.OrNull(e.Origin.Request),
-		Target: targetJSON{e.Target.Kind, e.Target.ID, api.OrNull(e.Target.Name)}, Before: object(e.Before), After: object(e.After),
+		Actor:   actorJSON{string(e.Origin.Kind), e.Origin.Actor, httpapi.OrNull(e.ActorName), httpapi.OrNull(string(e.Origin.Role))},
+		Address: httpapi.OrNull(e.Origin.Address), Client: httpapi.OrNull(e.Origin.Client), RequestID: httpapi.OrNull(e.Origin.Request),
+		Target: targetJSON{e.Target.Kind, e.Target.ID, httpapi.OrNull(e.Target.Name)}, Before: object(e.Before), After: object(e.After),
 		Event: eventJSON{e.Stream, e.Version, e.Position}, Hash: e.Hash,
 	}
 }

@@ -133,8 +133,8 @@ type userJSON struct {
 
 func showUsage(k Listed) usageJSON {
 	shown := usageJSON{
-		Accepted: k.Accepted, Rejected: k.Rejected, Refused: k.Refused, Read: k.Read, FirstEventAt: api.Optional(k.FirstAcceptedAt),
-		LastUsedAt: api.Optional(k.LastUsedAt), LastUsedFromAddress: k.Address, LastUsedByClient: k.Client,
+		Accepted: k.Accepted, Rejected: k.Rejected, Refused: k.Refused, Read: k.Read, FirstEventAt: httpapi.TimeOrNull(k.FirstAcceptedAt),
+		LastUsedAt: httpapi.TimeOrNull(k.LastUsedAt), LastUsedFromAddress: k.Address, LastUsedByClient: k.Client,
 	}
 	if k.RotatedTo != "" {
 		shown.SinceRotation = &sinceJSON{k.AcceptedSince, k.RejectedSince, k.ReadSince}
@@ -146,9 +146,9 @@ func (a API) show(k Listed) keyJSON {
 	return keyJSON{
 		ID: k.ID, Prefix: tenants.APIKeyPrefix + k.Digest.First, Last4: k.Digest.Last, Project: k.Project,
 		Organization: k.Organization, Environment: string(k.Environment), Access: string(k.Access), Name: k.Name, State: string(k.State(a.Clock())),
-		CreatedAt: k.IssuedAt.UTC(), ExpiresAt: api.Optional(k.ExpiresAt),
-		RevokedAt: api.Optional(k.Revocation.At), RevokedReason: api.Reason(k.Revocation), RatePerMinute: api.OrNull(k.RatePerMinute),
-		CreatedBy: k.CreatedBy, Replaces: api.OrNull(k.Replaces), RotatedTo: api.OrNull(k.RotatedTo), RotatedAt: api.Optional(k.RotatedAt),
+		CreatedAt: k.IssuedAt.UTC(), ExpiresAt: httpapi.TimeOrNull(k.ExpiresAt),
+		RevokedAt: httpapi.TimeOrNull(k.Revocation.At), RevokedReason: api.Reason(k.Revocation), RatePerMinute: httpapi.OrNull(k.RatePerMinute),
+		CreatedBy: k.CreatedBy, Replaces: httpapi.OrNull(k.Replaces), RotatedTo: httpapi.OrNull(k.RotatedTo), RotatedAt: httpapi.TimeOrNull(k.RotatedAt),
 		Exposures: k.Exposures, Usage: showUsage(k), Lenient: k.Lenient, Origins: k.Origins,
 	}
 }

@@ -116,13 +116,13 @@ const (
 
 func (a API) show(w Listed) webhookJSON {
 	shown := webhookJSON{
-		ID: w.ID, Organization: w.Organization, URL: w.URL, Events: w.Events, State: stateOn, CreatedAt: w.CreatedAt.UTC(), TakenAt: api.Optional(w.TakenAt),
+		ID: w.ID, Organization: w.Organization, URL: w.URL, Events: w.Events, State: stateOn, CreatedAt: w.CreatedAt.UTC(), TakenAt: httpapi.TimeOrNull(w.TakenAt),
 	}
 	if !w.On() {
-		shown.State, shown.OffAt, shown.OffReason = stateOff, api.Optional(w.OffAt), &w.OffReason
+		shown.State, shown.OffAt, shown.OffReason = stateOff, httpapi.TimeOrNull(w.OffAt), &w.OffReason
 	}
 	if len(w.Secrets(a.Clock())) > 1 {
-		shown.PreviousSecretUntil = api.Optional(w.PreviousEnds)
+		shown.PreviousSecretUntil = httpapi.TimeOrNull(w.PreviousEnds)
 	}
 	return shown
 }
@@ -340,10 +340,11 @@ func (payload) JSONSchemaBytes() ([]byte, error) {
 func showDelivery(d Delivery) deliveryJSON {
 	shown := deliveryJSON{
 		ID: d.ID, Webhook: d.Webhook, Type: d.Type, State: d.State, CreatedAt: d.CreatedAt.UTC(), Attempts: d.Attempts,
-		AttemptedAt: api.Optional(d.AttemptedAt), Status: api.OrNull(d.Status), Answer: d.Answer, Failure: api.OrNull(d.Failure), Payload: payload(d.Body),
+		AttemptedAt: httpapi.TimeOrNull(d.AttemptedAt), Status: httpapi.OrNull(d.Status), Answer: d.Answer, Failure: httpapi.OrNull(d.Failure),
+		Payload: payload(d.Body),
 	}
 	if d.State == Pending {
-		shown.NextAt = api.Optional(d.NextAt)
+		shown.NextAt = httpapi.TimeOrNull(d.NextAt)
 	}
 	return shown
 }

@@ -104,7 +104,7 @@ type memberJSON struct {
 func showMember(m tenants.Member) memberJSON {
 	return memberJSON{
 		ID: m.ID, Organization: m.Organization, Email: m.Email, Name: m.Name, Role: string(m.Role),
-		Verified: m.Identity != (tenants.ProviderIdentity{}), CreatedAt: m.AddedAt.UTC(), RemovedAt: api.Optional(m.RemovedAt),
+		Verified: m.Identity != (tenants.ProviderIdentity{}), CreatedAt: m.AddedAt.UTC(), RemovedAt: httpapi.TimeOrNull(m.RemovedAt),
 	}
 }
 
@@ -218,8 +218,8 @@ type invitationJSON struct {
 func (a API) showInvitation(i tenants.Invitation) invitationJSON {
 	shown := invitationJSON{
 		ID: i.ID, Organization: i.Organization, Email: i.Email, Role: string(i.Role), State: string(i.State(a.Clock())),
-		InvitedBy: i.By, CreatedAt: i.MadeAt.UTC(), ExpiresAt: i.ExpiresAt.UTC(), RevokedAt: api.Optional(i.RevokedAt),
-		AcceptedAt: api.Optional(i.AcceptedAt),
+		InvitedBy: i.By, CreatedAt: i.MadeAt.UTC(), ExpiresAt: i.ExpiresAt.UTC(), RevokedAt: httpapi.TimeOrNull(i.RevokedAt),
+		AcceptedAt: httpapi.TimeOrNull(i.AcceptedAt),
 	}
 	if i.Member != "" {
 		shown.Member = &i.Member

@@ -184,7 +184,7 @@ type securityPolicyJSON struct {
 func showSecurityPolicy(p tenants.SecurityPolicy) securityPolicyJSON {
 	return securityPolicyJSON{
 		Organization: p.Organization, LeakedKeys: string(p.LeakedKeys), PlainHTTPKeys: string(p.PlainHTTPKeys),
-		Passwords: p.PasswordPolicy(), SetAt: api.Optional(p.SetAt),
+		Passwords: p.PasswordPolicy(), SetAt: httpapi.TimeOrNull(p.SetAt),
 	}
 }
 
@@ -259,7 +259,7 @@ func showServiceToken(s tenants.ServiceToken) serviceTokenJSON {
 	return serviceTokenJSON{
 		ID: s.ID, Prefix: tenants.ServiceTokenPrefix + s.Digest.First, Last4: s.Digest.Last, Organization: s.Organization,
 		Name: s.Name, Scopes: s.Scopes, State: string(s.State()), CreatedAt: s.IssuedAt.UTC(),
-		RevokedAt: api.Optional(s.Revocation.At), RevokedReason: api.Reason(s.Revocation),
+		RevokedAt: httpapi.TimeOrNull(s.Revocation.At), RevokedReason: api.Reason(s.Revocation),
 	}
 }
 
@@ -333,8 +333,8 @@ type deletionJSON struct {
 
 func showListedDeletion(d ListedDeletion) deletionJSON {
 	return deletionJSON{
-		ID: d.ID(), Organization: d.Organization, Project: api.OrNull(d.Project), State: d.State, RequestedAt: d.RequestedAt.UTC(), BeginsAt: d.BeginsAt.UTC(),
-		GoneBy: d.GoneBy.UTC(), FinishedAt: api.Optional(d.FinishedAt), Removed: d.Removed,
+		ID: d.ID(), Organization: d.Organization, Project: httpapi.OrNull(d.Project), State: d.State, RequestedAt: d.RequestedAt.UTC(), BeginsAt: d.BeginsAt.UTC(),
+		GoneBy: d.GoneBy.UTC(), FinishedAt: httpapi.TimeOrNull(d.FinishedAt), Removed: d.Removed,
 	}
 }
 

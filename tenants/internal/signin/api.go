@@ -73,7 +73,7 @@ func showSession(s SeenSession) sessionJSON {
 	return sessionJSON{
 		ID: s.ID, Organization: s.Organization, Member: s.Member, Method: string(s.Method.OrPassword()), State: string(state),
 		Address: s.Address, Client: s.Client, StartedAt: s.StartedAt.UTC(), SeenAt: s.SeenAt.UTC(), ExpiresAt: s.ExpiresAt.UTC(),
-		RevokedAt: api.Optional(s.Revocation.At), RevokedReason: api.Reason(s.Revocation),
+		RevokedAt: httpapi.TimeOrNull(s.Revocation.At), RevokedReason: api.Reason(s.Revocation),
 	}
 }
 
