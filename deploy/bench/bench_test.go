@@ -27,7 +27,7 @@ func TestThePageIsFollowed(t *testing.T) {
 	}
 	for _, row := range []string{
 		"entries/s accepted", "CPU per batch", "entries/s for each core", "naive server", "context switches", "bytes of PostgreSQL's log",
-		"until the group shows it", "At rest Weir",
+		"until the group shows it", "until the live tail shows it", "At rest Weir",
 	} {
 		if !strings.Contains(string(out), row) {
 			t.Errorf("it has no row %q:\n%s", row, out)

@@ -135,10 +135,16 @@ func (w *Watched) Post(ctx context.Context) error {
 	return nil
 }
 
+// Stamp is that of the newest batch posted.
+func (w *Watched) Stamp() int64 { return w.posted[ReadBack] }
+
+// viewTimeout is how long a view may lack a batch.
+const viewTimeout = 30 * time.Second
+
 // Look polls the views, each by itself, until they show what is posted. No
 // view shows a batch at once, so it waits before the first look.
 func (w *Watched) Look(ctx context.Context, took []measure.Samples) error {
-	const pause, timeout = 20 * time.Millisecond, 30 * time.Second
+	const pause = 20 * time.Millisecond
 	var looking errgroup.Group
 	begun := time.Now()
 	for view := range Views {
@@ -148,11 +154,11 @@ func (w *Watched) Look(ctx context.Context, took []measure.Samples) error {
 				shown, err := w.Shown(ctx, w.api, view)
 				passed := time.Since(begun)
 				done := shown >= w.posted[view]
-				if err == nil && (done || passed > timeout) {
+				if err == nil && (done || passed > viewTimeout) {
 					took[view].Add(passed)
 				}
-				if err == nil && !done && passed > timeout {
-					err = errors.New("it does not show a batch " + timeout.String() + " after its answer")
+				if err == nil && !done && passed > viewTimeout {
+					err = errors.New("it does not show a batch " + viewTimeout.String() + " after its answer")
 				}
 				return done, err
 			})

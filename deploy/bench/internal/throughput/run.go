@@ -24,6 +24,7 @@ type run struct {
 	processes     []measure.Process // Weir, PostgreSQL, broker, load
 	tenants       []subject.Tenant
 	watched       []*subject.Watched
+	screens       []*subject.Screen // of the watched
 
 	shown  [][subject.Views]atomic.Int64 // by tenant: what its views must show
 	posted atomic.Int64                  // batches
@@ -38,6 +39,9 @@ func (r *run) measure(ctx context.Context, found *result) (err error) {
 	r.shown = make([][subject.Views]atomic.Int64, len(r.tenants))
 	if r.watched, err = r.weir.Watch(ctx, "probe", r.scale.watched); err != nil {
 		return err
+	}
+	for _, w := range r.watched {
+		r.screens = append(r.screens, subject.NewScreen(ctx, r.weir.Client, w.Tenant))
 	}
 	if err := errors.Join(r.atRest(ctx, found), r.fill(ctx, found)); err != nil {
 		return err
@@ -158,19 +162,16 @@ func (r *run) send(ctx context.Context, load measure.Load, processes []measure.P
 	return found, errors.Join(err, unread, context.Cause(ctx))
 }
 
-// look measures how soon views show a batch, under a load.
-func (r *run) look(ctx context.Context, load measure.Load) (found [subject.Views][]time.Duration, err error) {
-	const pause = 50 * time.Millisecond // after a batch that all views show
-	var views [subject.Views]measure.Samples
+// look measures how soon views and the live tail show a batch, under a load.
+func (r *run) look(ctx context.Context, load measure.Load) (found [places][]time.Duration, err error) {
+	const pause = 50 * time.Millisecond // after a batch that all show
+	var views [places]measure.Samples
 	looking, over := context.WithCancel(ctx)
 	probes := make(chan error, 1)
 	go func() {
 		_, err := measure.Load{Workers: len(r.watched)}.Run(looking, func(_ context.Context, worker int, _ time.Time) error {
 			lifecycle.Pause(looking, pause)
-			if err := r.watched[worker].Post(ctx); err != nil {
-				return err
-			}
-			return r.watched[worker].Look(ctx, views[:])
+			return r.probe(ctx, worker, views[:])
 		})
 		probes <- err
 	}()
@@ -181,6 +182,23 @@ func (r *run) look(ctx context.Context, load measure.Load) (found [subject.Views
 		found[view] = views[view].Percentiles(50, 99)
 	}
 	return found, err
+}
+
+// probe posts a batch of a watched tenant, and waits until it is shown everywhere.
+func (r *run) probe(ctx context.Context, of int, took []measure.Samples) error {
+	w := r.watched[of]
+	if err := w.Post(ctx); err != nil {
+		return err
+	}
+	begun := time.Now()
+	var looking errgroup.Group
+	looking.Go(func() error { return w.Look(ctx, took[:subject.Views]) })
+	looking.Go(func() error {
+		err := r.screens[of].Await(ctx, w.Stamp())
+		took[tail].Add(time.Since(begun))
+		return err
+	})
+	return looking.Wait()
 }
 
 // catchUp waits until every view shows all that is accepted.
