@@ -183,15 +183,31 @@ func inWords(r *ingest.AlertRule) string {
 	return words
 }
 
-func (c *console) showAlert(w http.ResponseWriter, r *http.Request) error {
-	return c.writeAlert(w, r, http.StatusOK, nil, nil)
+// alertPages are the pages of alerts on saved searches.
+type alertPages struct {
+	saved *saved.Service
+	pages *ui.Pages
+	clock func() time.Time
 }
 
-// writeAlert shows the alert of a search, with the rule that somebody has
+func (a *alertPages) mount(r chi.Router) {
+	const of = searchesPath + "/{id}/alert"
+	r.Get(of, a.pages.Handle(a.show))
+	r.Post(of, a.pages.Handle(a.set))
+	r.Post(of+"/mute", a.pages.Handle(a.mute))
+	r.Post(of+"/test", a.pages.Handle(a.test))
+	r.Post(of+"/delete", a.pages.Handle(a.delete))
+}
+
+func (a *alertPages) show(w http.ResponseWriter, r *http.Request) error {
+	return a.write(w, r, http.StatusOK, nil, nil)
+}
+
+// write shows the alert of a search, with the rule that somebody has
 // sent and what is wrong with it, if any.
-func (c *console) writeAlert(w http.ResponseWriter, r *http.Request, status int, sent *ingest.AlertRule, fault error) error {
+func (a *alertPages) write(w http.ResponseWriter, r *http.Request, status int, sent *ingest.AlertRule, fault error) error {
 	id, who := chi.URLParam(r, "id"), identity.FromContext(r.Context())
-	search, err := c.Saved.Find(r.Context(), who, id)
+	search, err := a.saved.Find(r.Context(), who, id)
 	if err != nil {
 		return ingesthttp.SavedProblem(err, id)
 	}
@@ -202,12 +218,12 @@ func (c *console) writeAlert(w http.ResponseWriter, r *http.Request, status int,
 			[2]string{"86400", "a day"}, [2]string{"604800", "a week"})},
 	}
 	rule := defaultRule(who)
-	page.Alert, err = c.Saved.Alert(r.Context(), who, id)
+	page.Alert, err = a.saved.Alert(r.Context(), who, id)
 	switch {
 	case err == nil:
 		page.Set, rule, page.Tone = true, page.Alert.AlertRule, tones[page.Alert.State]
-		page.Rule, page.Muted = inWords(&rule), page.Alert.MutedUntil.After(c.Clock())
-		if err := c.addHistory(r, &page); err != nil {
+		page.Rule, page.Muted = inWords(&rule), page.Alert.MutedUntil.After(a.clock())
+		if err := a.addHistory(r, &page); err != nil {
 			return err
 		}
 	case !errors.Is(err, postgres.ErrNoAlert):
@@ -220,12 +236,12 @@ func (c *console) writeAlert(w http.ResponseWriter, r *http.Request, status int,
 	if errors.Is(fault, postgres.ErrSearchChanged) {
 		page.Fault = "Somebody else has changed this alert meanwhile, to what you see here. Nothing of yours was saved."
 	}
-	c.pages.Write(w, r, status, "alert", ui.View{Title: search.Name, Data: page, Flash: ui.TakeFlash(w, r, savedFlashes)})
+	a.pages.Write(w, r, status, "alert", ui.View{Title: search.Name, Data: page, Flash: ui.TakeFlash(w, r, savedFlashes)})
 	return nil
 }
 
-func (c *console) addHistory(r *http.Request, page *alertPage) error {
-	all, changes, err := c.Saved.History(r.Context(), identity.FromContext(r.Context()), page.ID)
+func (a *alertPages) addHistory(r *http.Request, page *alertPage) error {
+	all, changes, err := a.saved.History(r.Context(), identity.FromContext(r.Context()), page.ID)
 	if err != nil {
 		return ingesthttp.SavedProblem(err, page.ID)
 	}
@@ -253,20 +269,20 @@ func (p *alertPage) shown(e postgres.Evaluated) shownEvaluation {
 	return shown
 }
 
-func (c *console) setAlert(w http.ResponseWriter, r *http.Request) error {
+func (a *alertPages) set(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	id := chi.URLParam(r, "id")
 	rule := ruleIn(r)
 	version, _ := strconv.ParseInt(r.PostForm.Get("version"), 10, 64) // 0: a new one
-	_, err := c.Saved.SetAlert(r.Context(), identity.FromContext(r.Context()), id, rule, version)
+	_, err := a.saved.SetAlert(r.Context(), identity.FromContext(r.Context()), id, rule, version)
 	var invalid ingest.Invalid
 	switch {
 	case errors.As(err, &invalid):
-		return c.writeAlert(w, r, http.StatusUnprocessableEntity, &rule, err)
+		return a.write(w, r, http.StatusUnprocessableEntity, &rule, err)
 	case errors.Is(err, postgres.ErrSearchChanged):
-		return c.writeAlert(w, r, http.StatusConflict, &rule, err)
+		return a.write(w, r, http.StatusConflict, &rule, err)
 	case err != nil:
 		return ingesthttp.SavedProblem(err, id)
 	}
@@ -274,7 +290,7 @@ func (c *console) setAlert(w http.ResponseWriter, r *http.Request) error {
 }
 
 // changed answers a form of an alert's page.
-func (c *console) changed(w http.ResponseWriter, r *http.Request, err error, flash string) error {
+func (a *alertPages) changed(w http.ResponseWriter, r *http.Request, err error, flash string) error {
 	id := chi.URLParam(r, "id")
 	if err != nil {
 		return ingesthttp.SavedProblem(err, id)
@@ -282,31 +298,31 @@ func (c *console) changed(w http.ResponseWriter, r *http.Request, err error, fla
 	return done(w, r, flash, searchesPath+"/"+id+"/alert")
 }
 
-func (c *console) muteAlert(w http.ResponseWriter, r *http.Request) error {
+func (a *alertPages) mute(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	until, flash := time.Time{}, "alert-unmuted"
 	if span, err := strconv.Atoi(r.PostForm.Get("for")); err == nil && span > 0 && span <= 365*24*3600 {
-		until, flash = c.Clock().UTC().Add(time.Duration(span)*time.Second), "alert-muted"
+		until, flash = a.clock().UTC().Add(time.Duration(span)*time.Second), "alert-muted"
 	}
-	_, err := c.Saved.Mute(r.Context(), identity.FromContext(r.Context()), chi.URLParam(r, "id"), until)
-	return c.changed(w, r, err, flash)
+	_, err := a.saved.Mute(r.Context(), identity.FromContext(r.Context()), chi.URLParam(r, "id"), until)
+	return a.changed(w, r, err, flash)
 }
 
-func (c *console) testAlert(w http.ResponseWriter, r *http.Request) error {
-	return c.changed(w, r, c.Saved.Test(r.Context(), identity.FromContext(r.Context()), chi.URLParam(r, "id")), "alert-tested")
+func (a *alertPages) test(w http.ResponseWriter, r *http.Request) error {
+	return a.changed(w, r, a.saved.Test(r.Context(), identity.FromContext(r.Context()), chi.URLParam(r, "id")), "alert-tested")
 }
 
-func (c *console) deleteAlert(w http.ResponseWriter, r *http.Request) error {
+func (a *alertPages) delete(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	version, err := strconv.ParseInt(r.PostForm.Get("version"), 10, 64)
 	if err != nil || version < 1 {
-		return c.changed(w, r, postgres.ErrSearchChanged, "")
+		return a.changed(w, r, postgres.ErrSearchChanged, "")
 	}
-	return c.changed(w, r, c.Saved.DeleteAlert(r.Context(), identity.FromContext(r.Context()), chi.URLParam(r, "id"), version), "alert-deleted")
+	return a.changed(w, r, a.saved.DeleteAlert(r.Context(), identity.FromContext(r.Context()), chi.URLParam(r, "id"), version), "alert-deleted")
 }
 
 // The drawing of evaluations in its own units; the page scales it.

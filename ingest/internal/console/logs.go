@@ -50,13 +50,17 @@ type Config struct {
 
 type console struct {
 	Config
-	pages *ui.Pages
+	pages    *ui.Pages
+	searches *savedPages
 }
 
 // Mount adds the page to router.
 func Mount(router chi.Router, config Config) {
-	c := &console{Config: config, pages: ui.NewPages(ui.Logs, templates).Following(config.Directory)}
-	c.pages.Mount(router, config.Guard, func(r chi.Router) {
+	pages := ui.NewPages(ui.Logs, templates).Following(config.Directory)
+	searches := &savedPages{saved: config.Saved, directory: config.Directory, pages: pages, clock: config.Clock}
+	alerts := &alertPages{saved: config.Saved, pages: pages, clock: config.Clock}
+	c := &console{Config: config, pages: pages, searches: searches}
+	pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/logs", c.pages.Handle(c.showLogs))
 		r.Get("/console/logs/overview", c.pages.Handle(c.showOverview))
 		r.Get("/console/logs/entry", c.pages.Handle(c.showEntry))
@@ -64,7 +68,8 @@ func Mount(router chi.Router, config Config) {
 		r.Get("/console/logs/ndjson", c.pages.Handle(c.download("logs.ndjson", httpapi.TypeLines)))
 		r.Get("/console/logs/csv", c.pages.Handle(c.download("logs.csv", httpapi.TypeCSV)))
 		r.Get(rejectedPath, c.pages.Handle(c.showRejected))
-		c.mountSaved(r)
+		searches.mount(r)
+		alerts.mount(r)
 		c.rulesPage().Mount(r)
 	})
 }
@@ -143,7 +148,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	for _, name := range own {
 		v.page.Filters.Keep(r, name)
 	}
-	if v.page.Filters.Menu, err = c.savedMenu(r); err != nil {
+	if v.page.Filters.Menu, err = c.searches.menu(r); err != nil {
 		return err
 	}
 	if v.page.Filters.Faulty() {

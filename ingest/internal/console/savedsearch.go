@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -27,21 +28,24 @@ const (
 	inList         = 200
 )
 
-func (c *console) mountSaved(r chi.Router) {
+// savedPages are the pages of saved searches.
+type savedPages struct {
+	saved     *saved.Service
+	directory *identity.Directory
+	pages     *ui.Pages
+	clock     func() time.Time
+}
+
+func (p *savedPages) mount(r chi.Router) {
 	handle := func(method, path string, serve func(http.ResponseWriter, *http.Request) error) {
-		r.Method(method, searchesPath+path, c.pages.Handle(serve))
+		r.Method(method, searchesPath+path, p.pages.Handle(serve))
 	}
-	handle("GET", "", c.showSearches)
-	handle("GET", "/new", c.showNewSearch)
-	handle("POST", "/new", c.saveNew)
-	handle("GET", "/{id}/edit", c.showSearch)
-	handle("POST", "/{id}/edit", c.saveChanged)
-	handle("POST", "/{id}/delete", c.deleteSearch)
-	handle("GET", "/{id}/alert", c.showAlert)
-	handle("POST", "/{id}/alert", c.setAlert)
-	handle("POST", "/{id}/alert/mute", c.muteAlert)
-	handle("POST", "/{id}/alert/test", c.testAlert)
-	handle("POST", "/{id}/alert/delete", c.deleteAlert)
+	handle("GET", "", p.list)
+	handle("GET", "/new", p.showNew)
+	handle("POST", "/new", p.saveNew)
+	handle("GET", "/{id}/edit", p.show)
+	handle("POST", "/{id}/edit", p.saveChanged)
+	handle("POST", "/{id}/delete", p.delete)
 }
 
 var savedFlashes = map[string]string{
@@ -56,13 +60,13 @@ func done(w http.ResponseWriter, r *http.Request, flash, to string) error {
 	return nil
 }
 
-// savedMenu leads to the saved searches, and saves what is shown.
-func (c *console) savedMenu(r *http.Request) (*ui.Menu, error) {
-	if c.Saved == nil {
+// menu leads to the saved searches, and saves what is shown.
+func (p *savedPages) menu(r *http.Request) (*ui.Menu, error) {
+	if p.saved == nil {
 		return nil, nil //nolint:nilnil // the page does without
 	}
 	who, query := identity.FromContext(r.Context()), r.URL.Query()
-	found, err := c.Saved.List(r.Context(), who, postgres.SearchFilter{Project: query.Get("project"), Limit: inMenu})
+	found, err := p.saved.List(r.Context(), who, postgres.SearchFilter{Project: query.Get("project"), Limit: inMenu})
 	if err != nil {
 		return nil, ingesthttp.SavedProblem(err, query.Get("project"))
 	}
@@ -101,7 +105,7 @@ func kept(query url.Values) url.Values {
 }
 
 // searchOf reads a search from the page's address.
-func (c *console) searchOf(r *http.Request, query url.Values) ingest.SavedSearch {
+func (p *savedPages) searchOf(r *http.Request, query url.Values) ingest.SavedSearch {
 	query = kept(query)
 	s := ingest.SavedSearch{
 		Project: query.Get("project"), Query: query.Get("q"), Levels: query["level"], Environment: query.Get("environment"),
@@ -110,7 +114,7 @@ func (c *console) searchOf(r *http.Request, query url.Values) ingest.SavedSearch
 	if s.Last == "" {
 		timed := r.Clone(r.Context())
 		timed.URL = &url.URL{RawQuery: url.Values{"from": query["from"], "to": query["to"]}.Encode()}
-		timed, _ = ui.WithTimes(timed, defaultLast, c.Clock())
+		timed, _ = ui.WithTimes(timed, defaultLast, p.clock())
 		s.From, s.To = timed.URL.Query().Get("from"), timed.URL.Query().Get("to")
 	}
 	return s
@@ -133,9 +137,9 @@ type shownSearch struct {
 
 var tones = map[ingest.AlertState]string{ingest.AlertOK: "good", ingest.AlertFiring: "fault", ingest.AlertUnevaluated: "warn"}
 
-func (c *console) showSearches(w http.ResponseWriter, r *http.Request) error {
+func (p *savedPages) list(w http.ResponseWriter, r *http.Request) error {
 	who := identity.FromContext(r.Context())
-	found, err := c.Saved.List(r.Context(), who, postgres.SearchFilter{Limit: inList + 1})
+	found, err := p.saved.List(r.Context(), who, postgres.SearchFilter{Limit: inList + 1})
 	if err != nil {
 		return ingesthttp.SavedProblem(err, "")
 	}
@@ -143,7 +147,7 @@ func (c *console) showSearches(w http.ResponseWriter, r *http.Request) error {
 	for _, one := range found[:min(len(found), inList)] {
 		shown := shownSearch{SearchWithAlert: one, Open: path + "?" + one.Address().Encode(), Whole: one.Whole(), Project: "All projects", Tone: tones[one.State]}
 		if one.SavedSearch.Project != "" {
-			shown.Project = c.Directory.Name(one.SavedSearch.Project)
+			shown.Project = p.directory.Name(one.SavedSearch.Project)
 		}
 		may := one.Owner != "" || saved.MayShare(who)
 		if may {
@@ -154,7 +158,7 @@ func (c *console) showSearches(w http.ResponseWriter, r *http.Request) error {
 		}
 		page.Searches = append(page.Searches, shown)
 	}
-	c.pages.Write(w, r, http.StatusOK, "searches", ui.View{Title: "Saved searches", Data: page, Flash: ui.TakeFlash(w, r, savedFlashes)})
+	p.pages.Write(w, r, http.StatusOK, "searches", ui.View{Title: "Saved searches", Data: page, Flash: ui.TakeFlash(w, r, savedFlashes)})
 	return nil
 }
 
@@ -172,14 +176,14 @@ type searchPage struct {
 	Alert   bool // it has one, which goes with it
 }
 
-// writeSearch shows the form of a search. fault is what was wrong with it.
-func (c *console) writeSearch(w http.ResponseWriter, r *http.Request, status int, s ingest.SavedSearch, shared bool, fault error) {
+// write shows the form of a search. fault is what was wrong with it.
+func (p *savedPages) write(w http.ResponseWriter, r *http.Request, status int, s ingest.SavedSearch, shared bool, fault error) {
 	page := searchPage{
 		ID: s.ID, Whole: s.Whole(), Time: timeOf(&s), Project: "all projects", Version: s.Version, Open: path + "?" + s.Address().Encode(),
 		Name: ui.Field{Name: "name", Label: "Name", Value: s.Name, Required: true, MaxLength: ingest.MaxSearchName, Autocomplete: "off"},
 	}
 	if s.Project != "" {
-		page.Project = c.Directory.Name(s.Project)
+		page.Project = p.directory.Name(s.Project)
 	}
 	for name, values := range s.Address() {
 		for _, value := range values {
@@ -216,7 +220,7 @@ func (c *console) writeSearch(w http.ResponseWriter, r *http.Request, status int
 	if s.ID != "" {
 		title = "Change a saved search"
 	}
-	c.pages.Write(w, r, status, "search-form", ui.View{Title: title, Data: page})
+	p.pages.Write(w, r, status, "search-form", ui.View{Title: title, Data: page})
 }
 
 func timeOf(s *ingest.SavedSearch) string {
@@ -233,17 +237,17 @@ func timeOf(s *ingest.SavedSearch) string {
 	return "from " + s.From + " to " + s.To
 }
 
-func (c *console) showNewSearch(w http.ResponseWriter, r *http.Request) error {
-	c.writeSearch(w, r, http.StatusOK, c.searchOf(r, r.URL.Query()), saved.MayShare(identity.FromContext(r.Context())), nil)
+func (p *savedPages) showNew(w http.ResponseWriter, r *http.Request) error {
+	p.write(w, r, http.StatusOK, p.searchOf(r, r.URL.Query()), saved.MayShare(identity.FromContext(r.Context())), nil)
 	return nil
 }
 
 // submitted reads the form of a search.
-func (c *console) submitted(w http.ResponseWriter, r *http.Request) (s ingest.SavedSearch, shared bool, err error) {
+func (p *savedPages) submitted(w http.ResponseWriter, r *http.Request) (s ingest.SavedSearch, shared bool, err error) {
 	if err := ui.ReadForm(w, r); err != nil {
 		return s, false, err
 	}
-	s = c.searchOf(r, r.PostForm)
+	s = p.searchOf(r, r.PostForm)
 	s.ID, s.Name = chi.URLParam(r, "id"), strings.TrimSpace(r.PostForm.Get("name"))
 	s.Version, _ = strconv.ParseInt(r.PostForm.Get("version"), 10, 64) // 0 is no version of any
 	return s, r.PostForm.Get("shared") != "", nil
@@ -255,15 +259,15 @@ func inForm(err error) bool {
 	return errors.As(err, &invalid) || errors.Is(err, postgres.ErrNameTaken) || errors.Is(err, saved.ErrPrivate)
 }
 
-func (c *console) saveNew(w http.ResponseWriter, r *http.Request) error {
-	s, shared, err := c.submitted(w, r)
+func (p *savedPages) saveNew(w http.ResponseWriter, r *http.Request) error {
+	s, shared, err := p.submitted(w, r)
 	if err != nil {
 		return err
 	}
-	made, err := c.Saved.Create(r.Context(), identity.FromContext(r.Context()), s, shared, "")
+	made, err := p.saved.Create(r.Context(), identity.FromContext(r.Context()), s, shared, "")
 	switch {
 	case inForm(err):
-		c.writeSearch(w, r, http.StatusUnprocessableEntity, s, shared, err)
+		p.write(w, r, http.StatusUnprocessableEntity, s, shared, err)
 		return nil
 	case err != nil:
 		return ingesthttp.SavedProblem(err, s.Name)
@@ -271,12 +275,12 @@ func (c *console) saveNew(w http.ResponseWriter, r *http.Request) error {
 	return done(w, r, "search-saved", path+"?"+made.Address().Encode())
 }
 
-// showSearch shows a saved search to change; with the query of the address in
+// show shows a saved search to change; with the query of the address in
 // place of its own, where that has one.
-func (c *console) showSearch(w http.ResponseWriter, r *http.Request) error {
+func (p *savedPages) show(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "id")
 	who := identity.FromContext(r.Context())
-	found, err := c.Saved.Find(r.Context(), who, id)
+	found, err := p.saved.Find(r.Context(), who, id)
 	if err == nil && found.Owner == "" && !saved.MayShare(who) {
 		err = saved.ErrMayNot
 	}
@@ -284,9 +288,9 @@ func (c *console) showSearch(w http.ResponseWriter, r *http.Request) error {
 		return ingesthttp.SavedProblem(err, id)
 	}
 	if len(r.URL.Query()) > 0 {
-		found = withQuery(found, c.searchOf(r, r.URL.Query()))
+		found = withQuery(found, p.searchOf(r, r.URL.Query()))
 	}
-	c.writeSearch(w, r, http.StatusOK, found, found.Owner == "", nil)
+	p.write(w, r, http.StatusOK, found, found.Owner == "", nil)
 	return nil
 }
 
@@ -295,23 +299,23 @@ func withQuery(s, query ingest.SavedSearch) ingest.SavedSearch {
 	return query
 }
 
-func (c *console) saveChanged(w http.ResponseWriter, r *http.Request) error {
-	s, shared, err := c.submitted(w, r)
+func (p *savedPages) saveChanged(w http.ResponseWriter, r *http.Request) error {
+	s, shared, err := p.submitted(w, r)
 	if err != nil {
 		return err
 	}
 	who := identity.FromContext(r.Context())
-	changed, err := c.Saved.Update(r.Context(), who, s, shared)
+	changed, err := p.saved.Update(r.Context(), who, s, shared)
 	switch {
 	case inForm(err):
-		c.writeSearch(w, r, http.StatusUnprocessableEntity, s, shared, err)
+		p.write(w, r, http.StatusUnprocessableEntity, s, shared, err)
 		return nil
 	case errors.Is(err, postgres.ErrSearchChanged):
-		now, finding := c.Saved.Find(r.Context(), who, s.ID)
+		now, finding := p.saved.Find(r.Context(), who, s.ID)
 		if finding != nil {
 			return ingesthttp.SavedProblem(finding, s.ID)
 		}
-		c.writeSearch(w, r, http.StatusConflict, now, now.Owner == "", err)
+		p.write(w, r, http.StatusConflict, now, now.Owner == "", err)
 		return nil
 	case err != nil:
 		return ingesthttp.SavedProblem(err, s.ID)
@@ -319,15 +323,15 @@ func (c *console) saveChanged(w http.ResponseWriter, r *http.Request) error {
 	return done(w, r, "search-saved", path+"?"+changed.Address().Encode())
 }
 
-func (c *console) deleteSearch(w http.ResponseWriter, r *http.Request) error {
-	s, _, err := c.submitted(w, r)
+func (p *savedPages) delete(w http.ResponseWriter, r *http.Request) error {
+	s, _, err := p.submitted(w, r)
 	if err != nil {
 		return err
 	}
 	if s.Version == 0 {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, "The form names no version. Go back, reload the page and send it again.")
 	}
-	if _, err := c.Saved.Delete(r.Context(), identity.FromContext(r.Context()), s.ID, s.Version); err != nil {
+	if _, err := p.saved.Delete(r.Context(), identity.FromContext(r.Context()), s.ID, s.Version); err != nil {
 		return ingesthttp.SavedProblem(err, s.ID)
 	}
 	return done(w, r, "search-deleted", searchesPath)
