@@ -15,9 +15,12 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// baseDue reports whether it is time for a base backup: also where the
+// bases are the base backups.
+type bases struct{ *site }
+
+// due reports whether it is time for a base backup: also where the
 // stretch at work has none, as nothing of it could be recovered.
-func (b *backup) baseDue(bases []Base, stretch string) bool {
+func (b bases) due(bases []Base, stretch string) bool {
 	if stretch == "" {
 		return false
 	}
@@ -28,11 +31,11 @@ func (b *backup) baseDue(bases []Base, stretch string) bool {
 	return newest.Stretch != stretch || time.Since(newest.At) >= b.Every
 }
 
-// makeBase makes a base backup. It has its name once it is whole, and the
+// make makes a base backup. It has its name once it is whole, and the
 // log that makes it consistent is here.
-func (b *backup) makeBase(ctx context.Context) error {
+func (b bases) make(ctx context.Context) error {
 	begun := time.Now()
-	f, stretch, _ := b.now()
+	f, stretch, _ := b.progress.now()
 	name := begun.UTC().Format(stamp)
 	dir := b.folder.base(name) + partial
 	if err := b.server.account.Own(dir); err != nil {
@@ -50,7 +53,7 @@ func (b *backup) makeBase(ctx context.Context) error {
 	return atomicfile.SyncDir(b.folder.path("base"))
 }
 
-func (b *backup) copyServer(ctx context.Context, dir string, base *Base) (err error) {
+func (b bases) copyServer(ctx context.Context, dir string, base *Base) (err error) {
 	err = b.server.replicate(ctx, base.Major, "pg_basebackup", "--pgdata="+dir, "--format=tar", "--compress=gzip:1", "--wal-method=none",
 		"--checkpoint=fast", "--label=weir backup "+base.Name)
 	if err != nil {
@@ -99,11 +102,11 @@ func (b *Base) readManifest(dir string) error {
 const logTime = 5 * time.Minute
 
 // awaitLog waits until the log has what was committed during the copy.
-func (b *backup) awaitLog(ctx context.Context, base Base) error {
+func (b bases) awaitLog(ctx context.Context, base Base) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, logTime, errors.New("the log of the base backup has not come"))
 	defer cancel()
 	for ctx.Err() == nil {
-		_, stretch, archived := b.now()
+		_, stretch, archived := b.progress.now()
 		if stretch != base.Stretch {
 			return errors.New("the log has a gap since the copy began")
 		}

@@ -112,7 +112,7 @@ func (s *scratch) why() string {
 }
 
 // inspect has a copy recover itself, and looks at what came back.
-func (b *backup) inspect(ctx context.Context, r recovery, archived LSN) (found Verified, err error) {
+func (b verifier) inspect(ctx context.Context, r recovery, archived LSN) (found Verified, err error) {
 	address, err := b.server.config.address()
 	if err != nil {
 		return found, err
@@ -167,7 +167,7 @@ func reachedBy(ctx context.Context, conn *pgx.Conn, archived LSN) (found Verifie
 
 // modules looks for the tables of all modules, and reads the positions of
 // their consumers.
-func (b *backup) modules(ctx context.Context, conn *pgx.Conn, s *scratch) (superuser string, err error) {
+func (b verifier) modules(ctx context.Context, conn *pgx.Conn, s *scratch) (superuser string, err error) {
 	var databases []string
 	err = conn.QueryRow(ctx, `SELECT (SELECT rolname FROM pg_roles WHERE rolsuper AND rolcanlogin ORDER BY oid LIMIT 1),
 		ARRAY(SELECT datname::text FROM pg_database WHERE datallowconn AND NOT datistemplate)`).Scan(&superuser, &databases)

@@ -31,9 +31,12 @@ func (s server) slot(ctx context.Context, conn *pgx.Conn) (found slot, err error
 	return found, errors.Join(err, found.Restart.UnmarshalText([]byte(restart)))
 }
 
+// A receiver receives the server's log.
+type receiver struct{ *site }
+
 // receive receives the log until ctx ends or it fails. It begins another
 // stretch where the server lacks what follows the newest one.
-func (b *backup) receive(ctx context.Context) error {
+func (b receiver) receive(ctx context.Context) error {
 	f, err := b.server.facts(ctx)
 	if err != nil {
 		return err
@@ -49,13 +52,13 @@ func (b *backup) receive(ctx context.Context) error {
 	if err = errors.Join(err, w.removeTorn()); err != nil {
 		return err
 	}
-	b.receiving(f, name)
+	b.progress.begin(f, name, b.folder)
 	return b.server.replicate(ctx, f.Major, "pg_receivewal", "--directory="+w.dir, "--slot="+b.Slot, "--synchronous", "--no-loop",
 		"--status-interval=1")
 }
 
 // owns refuses the backup of another server.
-func (b *backup) owns(system string) error {
+func (b receiver) owns(system string) error {
 	bases, err := b.folder.bases()
 	for _, base := range bases {
 		if base.System != system {
@@ -66,7 +69,7 @@ func (b *backup) owns(system string) error {
 }
 
 // continues returns the stretch to go on in.
-func (b *backup) continues(ctx context.Context, f facts) (name string, err error) {
+func (b receiver) continues(ctx context.Context, f facts) (name string, err error) {
 	names, err := b.folder.names("wal")
 	if err != nil {
 		return "", err
@@ -89,7 +92,7 @@ func (b *backup) continues(ctx context.Context, f facts) (name string, err error
 }
 
 // begin makes the slot again, and a stretch.
-func (b *backup) begin(ctx context.Context, conn *pgx.Conn, slot slot, name *string) error {
+func (b receiver) begin(ctx context.Context, conn *pgx.Conn, slot slot, name *string) error {
 	if slot.Exists {
 		b.logger.WarnContext(ctx, "the server does not have the log that follows the backup's: nothing can be recovered of the time until the next base backup",
 			slog.String("slot", b.Slot), slog.Bool("lost", slot.Lost))

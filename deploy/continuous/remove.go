@@ -6,7 +6,7 @@ import (
 )
 
 // remove removes surplus base backups, and the log that none needs.
-func (b *backup) remove() error {
+func (b bases) remove() error {
 	bases, err := b.folder.bases()
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (b *backup) remove() error {
 }
 
 // kept returns the newest base backups, and the last one that was restored.
-func (b *backup) kept(bases []Base) map[string]bool {
+func (b bases) kept(bases []Base) map[string]bool {
 	kept, verified := map[string]bool{}, ""
 	for i, base := range bases {
 		if i >= len(bases)-b.Keep {
@@ -41,14 +41,14 @@ func (b *backup) kept(bases []Base) map[string]bool {
 
 // removeLog removes the log before the oldest base backup of each
 // stretch, and stretches without any.
-func (b *backup) removeLog(bases []Base, kept map[string]bool) error {
+func (b bases) removeLog(bases []Base, kept map[string]bool) error {
 	oldest := map[string]Base{} // bounded by what is kept
 	for _, base := range bases {
 		if _, known := oldest[base.Stretch]; kept[base.Name] && !known {
 			oldest[base.Stretch] = base
 		}
 	}
-	_, current, _ := b.now()
+	_, current, _ := b.progress.now()
 	names, err := b.folder.names("wal")
 	for _, name := range names {
 		base, needed := oldest[name]

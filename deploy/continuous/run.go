@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/weirlog/weir/shared/filelock"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A backup is one at work.
-type backup struct {
+// A site is a server and the folder of its backup.
+type site struct {
 	Config
 
 	folder   Folder
@@ -23,12 +22,14 @@ type backup struct {
 	logger   *slog.Logger
 	metrics  Metrics
 	failures failures
+	progress progress
+}
 
-	mu       sync.Mutex
-	facts    facts    // of the server, once it was reached
-	stretch  string   // that is being received
-	archived Archived // how far it is
-	pending  mark     // the next to reach
+// A backup is one at work.
+type backup struct {
+	*site
+	bases    bases
+	verifier verifier
 }
 
 // lookInterval is how often the server is asked how far it is.
@@ -45,20 +46,21 @@ func Run(ctx context.Context, config Config, logger *slog.Logger) error {
 		return err
 	}
 	telemetry := config.Telemetry.Service("backup", logger)
-	b := &backup{
+	at := &site{
 		Config: server.config, folder: Folder(server.config.To), server: server, logger: logger,
 		metrics: NewMetrics(telemetry.Registerer), failures: failures{at: map[string]time.Time{}},
 	}
-	lock, err := b.open()
+	lock, err := at.open()
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	return lifecycle.Run(ctx, telemetry.Run, b.loop("receive", b.receive), b.loop("look", b.look), b.plan)
+	b := backup{at, bases{at}, verifier{at}}
+	return lifecycle.Run(ctx, telemetry.Run, b.loop("receive", receiver{at}.receive), b.loop("look", watcher{at}.look), b.plan)
 }
 
 // open makes the directory, and removes what a killed process has left.
-func (b *backup) open() (*filelock.Lock, error) {
+func (b *site) open() (*filelock.Lock, error) {
 	account := b.server.account
 	if err := errors.Join(os.MkdirAll(b.To, 0o755), account.Chown(b.To)); err != nil { //nolint:gosec // the doctor reads the status; what is in it is closed
 		return nil, fmt.Errorf("cannot make the directory of the backup: %w", err)
@@ -81,14 +83,14 @@ func (b *backup) open() (*filelock.Lock, error) {
 }
 
 // loop runs a part again and again.
-func (b *backup) loop(part string, do func(context.Context) error) func(context.Context) error {
+func (b backup) loop(part string, do func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return lifecycle.Every(ctx, b.Interval, func(ctx context.Context) error { return b.try(ctx, part, do) }, func(context.Context, error) {})
 	}
 }
 
 // try runs a part once, and notes whether it worked.
-func (b *backup) try(ctx context.Context, part string, do func(context.Context) error) error {
+func (b backup) try(ctx context.Context, part string, do func(context.Context) error) error {
 	err := do(ctx)
 	if ctx.Err() != nil {
 		return err
@@ -102,34 +104,34 @@ func (b *backup) try(ctx context.Context, part string, do func(context.Context) 
 }
 
 // plan makes base backups, restores them and removes old ones when each is due.
-func (b *backup) plan(ctx context.Context) error {
+func (b backup) plan(ctx context.Context) error {
 	for ; ctx.Err() == nil; lifecycle.Pause(ctx, b.Interval) {
 		if !b.plansBase(ctx) || !b.plansVerify(ctx) {
 			lifecycle.Pause(ctx, retryLooks*b.Interval)
 		}
-		_ = b.try(ctx, "remove", func(context.Context) error { return b.remove() })
+		_ = b.try(ctx, "remove", func(context.Context) error { return b.bases.remove() })
 	}
 	return nil
 }
 
 // plansBase makes a base backup if one is due, and reports whether that worked.
-func (b *backup) plansBase(ctx context.Context) bool {
+func (b backup) plansBase(ctx context.Context) bool {
 	bases, err := b.folder.bases()
-	if _, stretch, _ := b.now(); err == nil && !b.baseDue(bases, stretch) {
+	if _, stretch, _ := b.progress.now(); err == nil && !b.bases.due(bases, stretch) {
 		return true
 	}
-	return b.try(ctx, "base", func(ctx context.Context) error { return errors.Join(err, b.makeBase(ctx)) }) == nil
+	return b.try(ctx, "base", func(ctx context.Context) error { return errors.Join(err, b.bases.make(ctx)) }) == nil
 }
 
 // plansVerify does so for the restore of the newest.
-func (b *backup) plansVerify(ctx context.Context) bool {
+func (b backup) plansVerify(ctx context.Context) bool {
 	bases, err := b.folder.bases()
-	_, stretch, _ := b.now()
-	base, due := b.verifyDue(bases, stretch)
+	_, stretch, _ := b.progress.now()
+	base, due := b.verifier.due(bases, stretch)
 	if err == nil && !due {
 		return true
 	}
-	return b.try(ctx, "verify", func(ctx context.Context) error { return errors.Join(err, b.verify(ctx, base)) }) == nil
+	return b.try(ctx, "verify", func(ctx context.Context) error { return errors.Join(err, b.verifier.verify(ctx, base)) }) == nil
 }
 
 // retryLooks is the pause after a failure that took much work, in looks

@@ -13,9 +13,12 @@ import (
 	"time"
 )
 
-// verifyDue returns the base backup to restore: the newest, if it never
+// A verifier restores base backups.
+type verifier struct{ *site }
+
+// due returns the base backup to restore: the newest, if it never
 // was, or not for long. In another stretch, a newer one comes first.
-func (b *backup) verifyDue(bases []Base, stretch string) (base Base, due bool) {
+func (b verifier) due(bases []Base, stretch string) (base Base, due bool) {
 	if len(bases) == 0 {
 		return base, false
 	}
@@ -25,9 +28,9 @@ func (b *backup) verifyDue(bases []Base, stretch string) (base Base, due bool) {
 
 // verify restores a base backup with all log that follows, looks at
 // what came back, and notes it.
-func (b *backup) verify(ctx context.Context, base Base) (err error) {
+func (b verifier) verify(ctx context.Context, base Base) (err error) {
 	begun := time.Now()
-	_, _, archived := b.now()
+	_, _, archived := b.progress.now()
 	dir := b.folder.path("scratch")
 	if err := errors.Join(os.RemoveAll(dir), b.server.account.Own(dir)); err != nil {
 		return err
@@ -59,7 +62,7 @@ func (b *backup) verify(ctx context.Context, base Base) (err error) {
 
 // compare compares the files with the digests of the manifest. The log
 // is elsewhere: the restore reads it.
-func (b *backup) compare(ctx context.Context, r recovery) error {
+func (b verifier) compare(ctx context.Context, r recovery) error {
 	return run(r.account.Command(ctx, r.data, filepath.Join(r.bin, "pg_verifybackup"), "--no-parse-wal", "--exit-on-error",
 		"--manifest-path="+filepath.Join(r.data, manifestFile), r.data))
 }

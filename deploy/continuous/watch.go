@@ -10,19 +10,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A mark is a position of the log at a time of the server's clock.
-type mark struct {
-	at  time.Time
-	lsn LSN
-}
+// A watcher shows how far the backup is.
+type watcher struct{ *site }
 
 // look asks the server how much of its log is here: once the slot has
 // reached where the log ended at a look, all until then is.
-func (b *backup) look(ctx context.Context) error {
+func (b watcher) look(ctx context.Context) error {
 	return errors.Join(b.ask(ctx), b.tidy())
 }
 
-func (b *backup) ask(ctx context.Context) error {
+func (b watcher) ask(ctx context.Context) error {
 	var now mark
 	var here slot
 	err := b.server.with(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
@@ -39,49 +36,17 @@ func (b *backup) ask(ctx context.Context) error {
 	if here.Exists && !here.Lost {
 		b.metrics.lag.Set(float64(max(0, int64(now.lsn-here.Restart)))) //nolint:gosec // positions are far below
 	}
-	return b.reached(now, here)
-}
-
-// reached notes how far the stretch is.
-func (b *backup) reached(now mark, here slot) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.stretch == "" || !here.Exists || here.Lost {
+	stretch, archived, further := b.progress.reach(now, here)
+	if !further {
 		return nil
 	}
-	if b.pending.at.IsZero() {
-		b.pending = now
-	}
-	if here.Restart+headerBytes < b.pending.lsn {
-		return nil
-	}
-	b.archived = Archived{System: b.facts.System, At: b.pending.at.UTC(), LSN: b.pending.lsn}
-	b.pending = now
 	b.failures.note("receive", false) // it ends only by a failure
-	return write(filepath.Join(b.folder.stretch(b.stretch), archivedFile), b.archived, 0o600)
-}
-
-// receiving notes the stretch that is received.
-func (b *backup) receiving(f facts, stretch string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if stretch != b.stretch {
-		b.archived = Archived{}
-		_ = read(filepath.Join(b.folder.stretch(stretch), archivedFile), &b.archived) // a new one has none
-	}
-	b.facts, b.stretch, b.pending = f, stretch, mark{}
-}
-
-// now returns what is received, and how far.
-func (b *backup) now() (f facts, stretch string, archived Archived) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.facts, b.stretch, b.archived
+	return write(filepath.Join(b.folder.stretch(stretch), archivedFile), archived, 0o600)
 }
 
 // tidy compresses whole files of the log, and shows the status.
-func (b *backup) tidy() error {
-	f, stretch, archived := b.now()
+func (b watcher) tidy() error {
+	f, stretch, archived := b.progress.now()
 	if stretch == "" {
 		return b.show(archived)
 	}
@@ -90,7 +55,7 @@ func (b *backup) tidy() error {
 }
 
 // show writes the status and the metrics.
-func (b *backup) show(archived Archived) error {
+func (b watcher) show(archived Archived) error {
 	s := Status{At: time.Now().UTC(), Archived: archived.At, Bytes: map[string]int64{}, Failures: b.failures.open()}
 	bases, err := b.folder.bases()
 	if err != nil {
