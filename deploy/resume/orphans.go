@@ -144,7 +144,10 @@ func (o *orphans) choose(ctx context.Context, i *installation) error {
 		}
 		return nil
 	})
-	if err = errors.Join(err, o.checkKnown()); err != nil {
+	if err != nil {
+		return fmt.Errorf("tenants: %w", err)
+	}
+	if err := o.checkKnown(); err != nil {
 		return err
 	}
 	if err := o.chooseOwners(); err != nil {

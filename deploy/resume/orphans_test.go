@@ -17,9 +17,12 @@ import (
 	"github.com/weirlog/weir/deploy/resume"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
+	"github.com/weirlog/weir/tenants"
+	tenantsapp "github.com/weirlog/weir/tenants/app"
 )
 
 // A tenant is an organization that is made after the backup.
@@ -220,6 +223,7 @@ func testOrphans(t *testing.T, ran bool) {
 		d.refusesKey(t, api, erased.key)
 	})
 	d.doctorFinds(t, "knows every organization and project")
+	d.booked(t)
 	d.named(t, "Kept", 1)
 	d.named(t, "Erased", 0)
 	d.audited(t, kept.organization, "organization.readopted", "project.readopted", "invitation.made", "invitation.resent")
@@ -282,6 +286,44 @@ func (d *drill) refusesKey(t *testing.T, api *client.Client, key string) {
 	})
 }
 
+// The topics are lost, too: nothing but books, entries and groups tells of
+// the organization. It comes back with its id for a name and the tier of
+// its books, and people need new keys.
+func TestOrphansThatNothingNames(t *testing.T) {
+	d := &drill{database: postgrestest.URL(t), brokers: kafkatest.Brokers(t), dir: t.TempDir()}
+	t.Setenv("WEIR_DATABASE_URL", d.database)
+	var of tenant
+	d.runs(t, "before", func(t *testing.T, api *client.Client, env allinone.DevEnv) {
+		d.post(t, api, env, 1)
+		d.copy(t)
+		of = d.tenant(t, api, env, "Lost")
+	})
+	d.restoreTenants(t)
+	d.loseLogs(t)
+	choice := resume.Choice{Readopt: []string{"all"}, Owner: []string{"ada@example.com"}}
+	said, err := d.chooses(t.Context(), t, true, choice, "")
+	says(t, said, err, "", "Readopted: "+of.organization+", "+of.project+".", "join#weirinv_")
+	d.runs(t, "after", func(t *testing.T, api *client.Client, env allinone.DevEnv) {
+		found, err := api.Organization(t.Context(), env.OperatorToken, of.organization)
+		if err != nil || found.Name != of.organization || found.Tier != "scale" {
+			t.Errorf("readopted is %+v, %v", found, err)
+		}
+		made, err := api.CreateAPIKey(t.Context(), env.OperatorToken, of.project, "prod", "another")
+		testenv.Must(t, err)
+		of.key = made.Key
+		of.awaitSeen(t, api, env)
+		of.sends(t, api)
+		of.awaitSeen(t, api, env)
+	})
+	d.doctorFinds(t, "knows every organization and project")
+	d.booked(t)
+	choice.Readopt = []string{of.organization}
+	said, err = d.chooses(t.Context(), t, true, choice, "")
+	says(t, said, err, "", "join#weirinv_")
+	said, err = d.chooses(t.Context(), t, true, resume.Choice{Readopt: choice.Readopt}, "")
+	says(t, said, err, "needs an owner")
+}
+
 // gone waits until nothing is left of an erased organization or project.
 func (d *drill) gone(t *testing.T, organization, project string) {
 	t.Helper()
@@ -335,4 +377,9 @@ func (d *drill) audited(t *testing.T, organization string, actions ...string) {
 			t.Errorf("the audit has %q, nothing of %q", found, action)
 		}
 	}
+	testenv.Must(t, tenantsapp.CheckAudits(t.Context(), httpapi.Secret(d.database), organization, func(_ string, check tenants.AuditCheck) {
+		for _, fault := range check.Faults {
+			t.Errorf("the audit: %v", fault)
+		}
+	}))
 }

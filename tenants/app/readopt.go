@@ -22,6 +22,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/readopting"
+	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
@@ -57,6 +58,7 @@ func OpenOrphanage(ctx context.Context, pool *pgxpool.Pool, brokers []string, di
 		pool: pool, names: bus.NewNames(), by: unitofwork.AtTheServer(command + ", run by " + CurrentUser()),
 		work: unitofwork.NewWriter(unitofwork.Config{
 			Events: projections.NewEvents(pool), Views: query.NewReader(pool), Clock: time.Now, IDs: newID, Random: rand.Reader, RoleOf: people.RoleOf,
+			Exists: registry.Exists,
 		}),
 	}
 	logger := slog.New(slog.DiscardHandler)
@@ -134,6 +136,11 @@ func (o *Orphanage) decide(ctx context.Context, organization string, orphans []O
 		u, err := readopting.Begin(ctx, tx, o.work, o.by, organization, orphans)
 		if err != nil {
 			return err
+		}
+		if len(orphans) == 0 || orphans[0].ID() != organization {
+			if err := u.Exists(ctx, u.Reader(), pg.Organization(organization)); err != nil {
+				return fmt.Errorf("organization %q, which may be deleted: %w", organization, err)
+			}
 		}
 		return decide(u)
 	})

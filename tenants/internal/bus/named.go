@@ -185,16 +185,27 @@ func (n *Names) Continue(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
+// eventsOf are the names of events that have facts of a kind.
+func eventsOf(kind string) (names []string) {
+	for name, its := range factTypes() {
+		if its == kind {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // WithdrawBeginning withdraws the fact that began a thing, in favour of the
-// one of its readoption. tx must hold the lock to append.
+// one of its readoption, unless it is that of an event that is not published
+// yet. tx must act as the system, and hold the lock to append.
 func WithdrawBeginning(ctx context.Context, tx pgx.Tx, of Named) error {
 	kind, position, _ := strings.Cut(of.fact, "/")
 	if of.fact == "" {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO withdrawals (organization, topic, key, type)
-		SELECT $1, $2, $3, $4 WHERE NOT EXISTS (SELECT FROM events WHERE position = $5::bigint)`,
-		of.Organization, contract.TopicTenants, of.fact, kind, position)
+		SELECT $1, $2, $3, $4 WHERE NOT EXISTS (SELECT FROM events WHERE position = $5::bigint AND name = ANY($6))`,
+		of.Organization, contract.TopicTenants, of.fact, kind, position, eventsOf(kind))
 	if err != nil {
 		return fmt.Errorf("cannot withdraw %q: %w", of.fact, err)
 	}
