@@ -18,6 +18,9 @@ func (c *databaseChecker) orphans(ctx context.Context, m *moduleChecker) {
 	if m.holders != nil {
 		c.look(ctx, "orphans", m.name, "weir resume looks for them, too.", func(ctx context.Context) error {
 			return pg.SnapshotAsSystem(ctx, m.pool, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil { // the check has its own: many projects in many days take seconds
+					return err
+				}
 				held, err := m.holders(ctx, tx)
 				c.held = append(c.held, held...)
 				return err

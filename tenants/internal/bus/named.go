@@ -174,11 +174,23 @@ func (n *Names) ApplyCredential(record weirbus.Record) {
 	}
 }
 
+// mostDrawn is how many positions may lie between events and facts: more
+// than anybody decides between a backup and its restore.
+const mostDrawn = 10_000_000
+
 // Continue has the events of tables of an earlier hour go on behind the
 // positions that facts have: a fact's key is its position, and that of
-// another one would be taken for it.
+// another one would be taken for it. A role that serves may only draw
+// positions, so those between are drawn.
 func (n *Names) Continue(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, `SELECT setval('events_position_seq', $1) FROM events_position_seq WHERE last_value < $1`, n.last)
+	var last int64
+	err := tx.QueryRow(ctx, `SELECT CASE WHEN max(position) >= $1 THEN $1 ELSE nextval('events_position_seq') END FROM events`, n.last).Scan(&last)
+	if err == nil && n.last-last > mostDrawn {
+		return fmt.Errorf("a fact of %s has the position %d, and the events are at %d: no backup is that old", contract.TopicTenants, n.last, last)
+	}
+	if err == nil && last < n.last {
+		_, err = tx.Exec(ctx, `SELECT max(nextval('events_position_seq')) FROM generate_series($1::bigint, $2)`, last+1, n.last)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot continue behind position %d: %w", n.last, err)
 	}
