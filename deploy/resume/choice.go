@@ -14,7 +14,7 @@ import (
 // keys, which are taken back.
 type Choice struct {
 	Readopt []string `help:"Organizations, projects or keys to make exist again, with all of theirs that is listed: their ids, or all." placeholder:"ID"`
-	Owner   []string `help:"Who is invited as the first owner of a readopted organization: an e-mail address, or ORGANIZATION=ADDRESS for each of several." placeholder:"ADDRESS"`
+	Owner   []string `help:"Who is invited as a readopted organization's first owner: an e-mail address, or ORGANIZATION=ADDRESS for each." placeholder:"ADDRESS"`
 	Erase   []string `help:"Organizations or projects to erase everywhere: their ids, or all." placeholder:"ID"`
 
 	ConsoleOrigin string `help:"Where people reach the console, for links to invitations." env:"WEIR_CONSOLE_ORIGIN" default:"https://localhost:8443"`
@@ -104,29 +104,37 @@ func (o *orphans) chooseOwners() error {
 	}
 	o.owners = map[string]string{}
 	for _, owner := range o.Owner {
-		organization, address, named := strings.Cut(owner, "=")
-		if !named && len(organizations) == 1 {
-			organization, address = organizations[0], owner
+		if err := o.addOwner(owner, organizations); err != nil {
+			return err
 		}
-		switch {
-		case address == "":
-			return fmt.Errorf("--owner=%s is for one organization, and %d are to be readopted: use --owner=ORGANIZATION=ADDRESS for each", owner, len(organizations))
-		case !slices.Contains(organizations, organization):
-			return fmt.Errorf("--owner=%s names an organization that is not to be readopted", owner)
-		case o.owners[organization] != "":
-			return fmt.Errorf("--owner=%s names another owner of %s: one is enough, who invites others", owner, organization)
-		}
-		for _, other := range o.owners {
-			if strings.EqualFold(other, address) {
-				return fmt.Errorf("--owner=%s names an owner of another organization: nobody is a member of two", owner)
-			}
-		}
-		o.owners[organization] = address
 	}
 	for _, organization := range organizations {
 		if o.owners[organization] == "" {
 			return fmt.Errorf("%s: %w: --owner=ADDRESS names who is invited", organization, errNoOwner)
 		}
 	}
+	return nil
+}
+
+// addOwner notes an owner of one of the organizations.
+func (o *orphans) addOwner(owner string, organizations []string) error {
+	organization, address, named := strings.Cut(owner, "=")
+	if !named && len(organizations) == 1 {
+		organization, address = organizations[0], owner
+	}
+	switch {
+	case address == "":
+		return fmt.Errorf("--owner=%s is for one organization, and %d are to be readopted: use --owner=ORGANIZATION=ADDRESS for each", owner, len(organizations))
+	case !slices.Contains(organizations, organization):
+		return fmt.Errorf("--owner=%s names an organization that is not to be readopted", owner)
+	case o.owners[organization] != "":
+		return fmt.Errorf("--owner=%s names another owner of %s: one is enough, who invites others", owner, organization)
+	}
+	for _, other := range o.owners {
+		if strings.EqualFold(other, address) {
+			return fmt.Errorf("--owner=%s names an owner of another organization: nobody is a member of two", owner)
+		}
+	}
+	o.owners[organization] = address
 	return nil
 }

@@ -70,18 +70,10 @@ func (i *installation) findOrphans(ctx context.Context) (*orphans, error) {
 			return nil, fmt.Errorf("%s: %w: make what is missing with weir topics", topic, err)
 		}
 	}
-	var held []erasure.Deletion
-	for _, h := range holders {
-		err := pg.SnapshotAsSystem(ctx, i.pools[h.module], func(tx pgx.Tx) error {
-			found, err := h.holders(ctx, tx)
-			held = append(held, found...)
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", h.module, err)
-		}
+	held, err := i.held(ctx) // before tenants is asked: what a running installation makes is there first
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if o.home, err = tenants.OpenOrphanage(ctx, i.pools["tenants"], i.brokers, i.dialer, "weir resume"); err != nil {
 		return nil, fmt.Errorf("tenants: cannot read what its topics tell: %w", err)
 	}
@@ -100,6 +92,21 @@ func (i *installation) findOrphans(ctx context.Context) (*orphans, error) {
 		o.all = append(o.all, weighed)
 	}
 	return o, o.choose(ctx, i)
+}
+
+// held returns what the other modules hold something of.
+func (i *installation) held(ctx context.Context) (held []erasure.Deletion, err error) {
+	for _, h := range holders {
+		err := pg.SnapshotAsSystem(ctx, i.pools[h.module], func(tx pgx.Tx) error {
+			found, err := h.holders(ctx, tx)
+			held = append(held, found...)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", h.module, err)
+		}
+	}
+	return held, nil
 }
 
 // weigh finds out what others hold of an orphan, and how its books began.
@@ -233,7 +240,7 @@ func (o orphan) has(now time.Time) string {
 func (o orphan) span() (first, last string) {
 	begun, seen := o.At, time.Time{}
 	for _, h := range o.holdings {
-		if begun.IsZero() || !h.First.IsZero() && h.First.Before(begun) && o.At.IsZero() {
+		if o.At.IsZero() && (begun.IsZero() || h.First.Before(begun)) {
 			begun = h.First
 		}
 		if h.Last.After(seen) {

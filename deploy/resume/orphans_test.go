@@ -192,7 +192,8 @@ func testOrphans(t *testing.T, ran bool) {
 	}
 	d.doctorFinds(t, kept.organization, erased.organization, "weir resume")
 	said, err := d.chooses(t.Context(), t, false, resume.Choice{}, "")
-	says(t, said, err, kept.organization, kept.organization, `Kept`, kept.project, "Shop", erased.organization, part.project, "1 entries, 1 groups", keyState, "Nothing was changed")
+	says(t, said, err, kept.organization, kept.organization, "Kept",
+		kept.project, "Shop", erased.organization, part.project, "1 entries, 1 groups", keyState, "Nothing was changed")
 	if !errors.Is(err, resume.ErrOrphans) {
 		t.Errorf("its end does not tell: %v", err)
 	}
@@ -233,14 +234,17 @@ func testOrphans(t *testing.T, ran bool) {
 func (d *drill) refusesChoices(t *testing.T, one, other tenant) {
 	t.Helper()
 	for want, choice := range map[string]resume.Choice{
-		"needs an owner":              {Readopt: []string{one.organization}},
-		"is to be readopted and":      {Readopt: []string{one.organization}, Erase: []string{one.organization}},
-		"belongs to":                  {Readopt: []string{one.project}},
-		"erase that, or readopt it":   {Erase: []string{one.project}},
-		"is not among what tenants":   {Erase: []string{"org_unknown"}},
-		"is no e-mail address":        {Readopt: []string{one.organization}, Owner: []string{"ada"}},
-		"use --owner=ORGANIZATION":    {Readopt: []string{one.organization, other.organization}, Owner: []string{"ada@example.com"}},
-		"nobody is a member of two":   {Readopt: []string{one.organization, other.organization}, Owner: []string{one.organization + "=a@b.example", other.organization + "=a@b.example"}},
+		"needs an owner":            {Readopt: []string{one.organization}},
+		"is to be readopted and":    {Readopt: []string{one.organization}, Erase: []string{one.organization}},
+		"belongs to":                {Readopt: []string{one.project}},
+		"erase that, or readopt it": {Erase: []string{one.project}},
+		"is not among what tenants": {Erase: []string{"org_unknown"}},
+		"is no e-mail address":      {Readopt: []string{one.organization}, Owner: []string{"ada"}},
+		"use --owner=ORGANIZATION":  {Readopt: []string{one.organization, other.organization}, Owner: []string{"ada@example.com"}},
+		"nobody is a member of two": {
+			Readopt: []string{one.organization, other.organization},
+			Owner:   []string{one.organization + "=a@b.example", other.organization + "=a@b.example"},
+		},
 		"that is not to be readopted": {Readopt: []string{one.organization}, Owner: []string{other.organization + "=ada@example.com"}},
 	} {
 		if _, err := d.chooses(t.Context(), t, true, choice, ""); err == nil || !strings.Contains(err.Error(), want) {

@@ -104,8 +104,9 @@ Stop the services before; afterwards weir resume compares the positions of consu
   weir restore /var/backups/weir/weir-20261123T030000Z ledger
   weir restore /var/backups/weir --check             only looks whether the backup is whole
 
-What was decided after the backup (organizations, keys, grants, states of error groups) is not in it; weir resume lists organizations, projects and keys. What was logged since is in the brokers' log, for as
-long as that is kept, and is applied again: once. deploy/docs/backup.md goes through it step by step.`
+What was decided after the backup (organizations, keys, grants, states of error groups) is not in it; weir resume lists organizations, projects
+and keys. What was logged since is in the brokers' log, for as long as that is kept, and is applied again: once. deploy/docs/backup.md goes through
+it step by step.`
 
 type restoreCommand struct {
 	backup.RestoreConfig `embed:""`
