@@ -3,9 +3,12 @@ package resume_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -210,11 +213,13 @@ func testOrphans(t *testing.T, ran bool) {
 	choice.Readopt = []string{kept.organization, "all"}
 	said, err = d.chooses(t.Context(), t, true, choice, "")
 	says(t, said, err, "", "https://weir.example/console/join#weirinv_", "Erased: "+erased.organization, "Done")
+	code := "weirinv_" + strings.Fields(said[strings.Index(said, "#weirinv_")+len("#weirinv_"):])[0]
 	said, err = d.chooses(t.Context(), t, false, resume.Choice{}, "")
 	says(t, said, err, "", "Every position is in its log")
 
 	d.runs(t, "after", func(t *testing.T, api *client.Client, env allinone.DevEnv) {
 		d.readopted(t, api, env, &kept, ran)
+		d.joins(t, env, code)
 		if ran {
 			d.gone(t, part.organization, part.project)
 		} else {
@@ -326,6 +331,30 @@ func TestOrphansThatNothingNames(t *testing.T) {
 	says(t, said, err, "", "join#weirinv_")
 	said, err = d.chooses(t.Context(), t, true, resume.Choice{Readopt: choice.Readopt}, "")
 	says(t, said, err, "needs an owner")
+}
+
+// joins has the owner come in by the link.
+func (d *drill) joins(t *testing.T, env allinone.DevEnv, code string) {
+	t.Helper()
+	authorities, err := client.Authorities(env.CAFile)
+	testenv.Must(t, err)
+	browser := http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	defer browser.CloseIdleConnections()
+	form := url.Values{"code": {code}, "email": {"ada@example.com"}, "name": {"Ada"}, "password": {"four words make a password"}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(env.BaseURL, "/v1")+"/console/join", strings.NewReader(form.Encode()))
+	testenv.Must(t, err)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	answer, err := browser.Do(request)
+	testenv.Must(t, err)
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusSeeOther {
+		text, _ := io.ReadAll(answer.Body)
+		t.Errorf("the owner gets %d: %s", answer.StatusCode, text)
+	}
 }
 
 // gone waits until nothing is left of an erased organization or project.
