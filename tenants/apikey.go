@@ -34,10 +34,13 @@ type APIKeyIssued struct {
 	Replaces      string `json:"replaces,omitempty"`        // id of the replaced key
 	Access        Access `json:"access"`
 	Sending
+
+	ReadoptedAt time.Time `json:"readopted_at,omitzero"` // as for OrganizationCreated
 }
 
 func (e APIKeyIssued) meta() eventMeta {
-	return eventMeta{"tenants.v1.api_key_issued", PublishedCredential, "api_key.issued", e.At, &APIKey{}, kept}
+	action, at := beginning("api_key", "issued", e.At, e.ReadoptedAt)
+	return eventMeta{"tenants.v1.api_key_issued", PublishedCredential, action, at, &APIKey{}, kept}
 }
 
 // APIKeyRevoked ends an API key.
@@ -96,6 +99,8 @@ type IssueAPIKey struct {
 	Replaces      string // id of the replaced key
 	Access        Access // empty: full
 	Sending
+
+	ReadoptedAt time.Time // as for CreateOrganization
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -135,7 +140,7 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 		APIKey: cmd.ID, Organization: cmd.Organization, Project: cmd.Project, Environment: cmd.Environment,
 		Name: CleanName(cmd.Name), Digest: cmd.Digest, At: cmd.At, ExpiresAt: optional(cmd.ExpiresAt),
 		RatePerMinute: cmd.RatePerMinute, Replaces: cmd.Replaces, Access: cmp.Or(cmd.Access, FullAccess),
-		Sending: cmd.cleaned(),
+		Sending: cmd.cleaned(), ReadoptedAt: cmd.ReadoptedAt,
 	}
 	switch {
 	case k.ID == "":

@@ -51,6 +51,15 @@ const (
 	PublishedCredential                    // the credential that it changes in weir.credentials.v1, and maybe a fact
 )
 
+// beginning is the action and the time of an event that starts a thing.
+// What a restore had lost was begun at, and readopted later.
+func beginning(of, as string, at, readopted time.Time) (string, time.Time) {
+	if readopted.IsZero() {
+		return of + "." + as, at
+	}
+	return of + ".readopted", readopted
+}
+
 // At is when an event happened.
 func At(event Event) time.Time { return event.meta().at }
 

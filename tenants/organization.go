@@ -26,10 +26,12 @@ type OrganizationCreated struct {
 	Name         string    `json:"name"`
 	Tier         Tier      `json:"tier"`
 	At           time.Time `json:"at"`
+	ReadoptedAt  time.Time `json:"readopted_at,omitzero"` // it was created At, and lost by a restore since
 }
 
 func (e OrganizationCreated) meta() eventMeta {
-	return eventMeta{"tenants.v1.organization_created", PublishedFact, "organization.created", e.At, &Organization{}, kept}
+	action, at := beginning("organization", "created", e.At, e.ReadoptedAt)
+	return eventMeta{"tenants.v1.organization_created", PublishedFact, action, at, &Organization{}, kept}
 }
 
 func tiers() []Tier {
@@ -52,6 +54,8 @@ type CreateOrganization struct {
 	Name string
 	Tier Tier
 	At   time.Time
+
+	ReadoptedAt time.Time // zero: it is new; else a restore had lost what was created At
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -72,7 +76,7 @@ func (o Organization) Create(cmd CreateOrganization) ([]Event, error) {
 	name := CleanName(cmd.Name)
 	switch {
 	case o.ID == "":
-		return []Event{OrganizationCreated{Organization: cmd.ID, Name: name, Tier: cmd.Tier, At: cmd.At}}, nil
+		return []Event{OrganizationCreated{Organization: cmd.ID, Name: name, Tier: cmd.Tier, At: cmd.At, ReadoptedAt: cmd.ReadoptedAt}}, nil
 	case o.created.Name != name || o.created.Tier != cmd.Tier:
 		return nil, ErrReused
 	}
@@ -150,6 +154,7 @@ type CreateProject struct {
 	Organization string
 	Name         string
 	At           time.Time
+	ReadoptedAt  time.Time // as for CreateOrganization
 }
 
 // ProjectCreated starts a project.
@@ -158,10 +163,12 @@ type ProjectCreated struct {
 	Organization string    `json:"organization"`
 	Name         string    `json:"name"`
 	At           time.Time `json:"at"`
+	ReadoptedAt  time.Time `json:"readopted_at,omitzero"` // as for OrganizationCreated
 }
 
 func (e ProjectCreated) meta() eventMeta {
-	return eventMeta{"tenants.v1.project_created", PublishedFact, "project.created", e.At, &Project{}, kept}
+	action, at := beginning("project", "created", e.At, e.ReadoptedAt)
+	return eventMeta{"tenants.v1.project_created", PublishedFact, action, at, &Project{}, kept}
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -178,7 +185,7 @@ func (p Project) Create(cmd CreateProject) ([]Event, error) {
 	name := CleanName(cmd.Name)
 	switch {
 	case p.ID == "":
-		return []Event{ProjectCreated{Project: cmd.ID, Organization: cmd.Organization, Name: name, At: cmd.At}}, nil
+		return []Event{ProjectCreated{Project: cmd.ID, Organization: cmd.Organization, Name: name, At: cmd.At, ReadoptedAt: cmd.ReadoptedAt}}, nil
 	case p.created.Name != name:
 		return nil, ErrReused
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/endpoint"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/replica"
@@ -35,6 +36,7 @@ type databaseChecker struct {
 	broker   *brokerChecker
 	users    map[string]string // of the modules
 	load     servers
+	held     []erasure.Deletion // what modules hold something of
 }
 
 // databases checks each module's database and its contents.
@@ -70,6 +72,7 @@ func (c *databaseChecker) check(ctx context.Context, m *moduleChecker) {
 	m.restored(ctx)
 	if m.migrations(ctx) {
 		m.contents(ctx)
+		c.orphans(ctx, m)
 	}
 }
 

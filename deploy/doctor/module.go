@@ -13,6 +13,7 @@ import (
 	ingest "github.com/weirlog/weir/ingest/app"
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	tenants "github.com/weirlog/weir/tenants/app"
@@ -23,26 +24,27 @@ type module struct {
 	name        string
 	schema      pg.Schema
 	outboxes    []relay.Source
-	connections func(allinone.Modules, httpapi.Secret) int // of a process, given its database's address
+	connections func(allinone.Modules, httpapi.Secret) int                // of a process, given its database's address
+	holders     func(context.Context, pgx.Tx) ([]erasure.Deletion, error) // of organizations and projects; nil: tenants, who knows them
 }
 
 var modules = []module{
 	{"ingest", ingest.Schema(), ingest.Outboxes(), func(m allinone.Modules, url httpapi.Secret) int {
 		m.Ingest.DatabaseURL = url
 		return m.Ingest.Connections()
-	}},
+	}, ingest.Holders},
 	{"ledger", ledger.Schema(), ledger.Outboxes(), func(m allinone.Modules, url httpapi.Secret) int {
 		m.Ledger.DatabaseURL = url
 		return m.Ledger.Connections()
-	}},
+	}, ledger.Holders},
 	{"grouping", grouping.Schema(), grouping.Outboxes(), func(m allinone.Modules, url httpapi.Secret) int {
 		m.Grouping.DatabaseURL = url
 		return m.Grouping.Connections()
-	}},
+	}, grouping.Holders},
 	{"tenants", tenants.Schema(), tenants.Outboxes(), func(m allinone.Modules, url httpapi.Secret) int {
 		m.Tenants.DatabaseURL = url
 		return m.Tenants.Connections()
-	}},
+	}, nil},
 }
 
 // A moduleChecker checks a module whose database answers.

@@ -35,6 +35,8 @@ type Config struct {
 	LogPartitions int           `help:"How many partitions weir.logs.v1 should have." env:"WEIR_LOG_PARTITIONS" default:"12"`
 	LogRetention  time.Duration `help:"How long weir.logs.v1 should keep records. 0: without limit." env:"WEIR_LOG_RETENTION" default:"168h"`
 
+	Choice `embed:""`
+
 	Yes bool `help:"Do it. Without it the command only shows what it would do."`
 }
 
@@ -43,6 +45,7 @@ type installation struct {
 	Config
 
 	pools   map[string]*pgxpool.Pool
+	seen    cluster.Cluster
 	brokers []string
 	dialer  *bus.Dialer
 	alone   bool           // the data directory is locked: no service runs
@@ -68,15 +71,28 @@ func Run(ctx context.Context, config Config, out io.Writer) (err error) {
 	if err := i.explainLost(ctx, out, steps); err != nil {
 		return err
 	}
-	if !config.Yes {
-		_, err := fmt.Fprintln(out, "\nNothing was changed. With the services stopped, weir resume --yes does it.")
+	orphans, err := i.findOrphans(ctx)
+	if err != nil {
 		return err
 	}
-	return i.do(ctx, out, steps)
+	if err := orphans.show(out); err != nil {
+		return err
+	}
+	if !config.Yes {
+		if _, err := fmt.Fprintln(out, "\nNothing was changed. With the services stopped, weir resume --yes does it."); err != nil {
+			return err
+		}
+		return orphans.left()
+	}
+	if err := i.do(ctx, out, steps, orphans); err != nil {
+		return err
+	}
+	return orphans.left()
 }
 
-// do carries the steps out.
-func (i *installation) do(ctx context.Context, out io.Writer, steps []Step) error {
+// do carries the steps out, and what is chosen about orphans: before keys
+// of which tenants does not know are taken back.
+func (i *installation) do(ctx context.Context, out io.Writer, steps []Step, orphans *orphans) error {
 	if err := i.refuseOthers(ctx, steps); err != nil {
 		return err
 	}
@@ -87,6 +103,9 @@ func (i *installation) do(ctx context.Context, out io.Writer, steps []Step) erro
 		if err := i.settle(ctx, step); err != nil {
 			return fmt.Errorf("cannot set the positions of partition %d of %s: %w", step.Partition, step.Topic, err)
 		}
+	}
+	if err := orphans.decide(ctx, out); err != nil {
+		return err
 	}
 	if err := i.settleCredentials(ctx, out); err != nil {
 		return err
@@ -131,6 +150,7 @@ func (i *installation) look(ctx context.Context) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	i.seen = seen
 	filled, err := i.filled(ctx, wanted, seen, positions)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	nethttp "net/http"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/console"
 	"github.com/weirlog/weir/grouping/internal/groups"
@@ -167,6 +169,17 @@ func (a *App) ensureTopic(ctx context.Context) error {
 
 // Schema is that of the module's tables.
 func Schema() pg.Schema { return pg.Schema{Name: postgres.Schema, Migrations: postgres.Migrations()} }
+
+// Holders returns whose groups and source maps there are. tx acts as the system, in the
+// module's schema.
+func Holders(ctx context.Context, tx pgx.Tx) ([]erasure.Deletion, error) {
+	return postgres.Holders(ctx, tx)
+}
+
+// Holding returns how many groups an organization or a project has. tx is as for Holders.
+func Holding(ctx context.Context, tx pgx.Tx, of erasure.Deletion) (erasure.Holding, error) {
+	return postgres.Holding(ctx, tx, of)
+}
 
 // Outboxes are the tables that are published.
 func Outboxes() []relay.Source { return []relay.Source{{Relay: bus.RelayName, Table: "facts"}} }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
@@ -27,6 +28,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
@@ -286,6 +288,18 @@ func (c Config) Connections() int {
 
 // relays is how many relays publish, each on its own connection.
 const relays = 1
+
+// Holders returns whose entries and rules there are. tx acts as the system, in the
+// module's schema.
+func Holders(ctx context.Context, tx pgx.Tx) ([]erasure.Deletion, error) {
+	return postgres.Holders(ctx, tx)
+}
+
+// Holding returns how many entries of an organization or a project are
+// stored. tx is as for Holders.
+func Holding(ctx context.Context, tx pgx.Tx, of erasure.Deletion) (erasure.Holding, error) {
+	return postgres.Holding(ctx, tx, of)
+}
 
 // Outboxes are the tables that are published.
 func Outboxes() []relay.Source { return []relay.Source{{Relay: bus.RelayName, Table: "facts"}} }

@@ -21,6 +21,7 @@ import (
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/service"
 )
@@ -214,6 +215,25 @@ func DailyRoots(ctx context.Context, tx pgx.Tx) ([]DailyRoot, error) {
 
 // Schema describes the schema of the module.
 func Schema() pg.Schema { return pg.Schema{Name: postgres.Schema, Migrations: postgres.Migrations()} }
+
+// Holders returns whose books and budgets there are. tx acts as the system, in the
+// module's schema.
+func Holders(ctx context.Context, tx pgx.Tx) ([]erasure.Deletion, error) {
+	return postgres.Holders(ctx, tx)
+}
+
+// Holding returns how many bytes an organization or a project was
+// charged. tx is as for Holders.
+func Holding(ctx context.Context, tx pgx.Tx, of erasure.Deletion) (erasure.Holding, error) {
+	return postgres.Holding(ctx, tx, of)
+}
+
+// FirstPlan returns the tier with which an organization began, and when. It
+// is empty without books or a plan. tx is as for Holders.
+func FirstPlan(ctx context.Context, tx pgx.Tx, organization string) (tier string, from time.Time, err error) {
+	plan, err := postgres.FirstPlan(ctx, tx, organization)
+	return string(plan.Tier), plan.From, err
+}
 
 // Outboxes returns the tables from which the module publishes.
 func Outboxes() []relay.Source { return []relay.Source{{Relay: bus.RelayName, Table: "facts"}} }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/user"
 	"strings"
 	"time"
 
@@ -60,6 +62,18 @@ func Operate(ctx context.Context, servers service.Servers, logger *slog.Logger, 
 		defer done()
 		return fn(ctx, a.rooms.Services)
 	})
+}
+
+// CurrentUser is the user of this process, for the audit.
+func CurrentUser() string {
+	name, host := "somebody", "an unknown host"
+	if current, err := user.Current(); err == nil {
+		name = current.Username
+	}
+	if named, err := os.Hostname(); err == nil {
+		host = named
+	}
+	return name + "@" + host
 }
 
 // CheckAudits compares the audit of an organization with its events,

@@ -104,8 +104,9 @@ Stop the services before; afterwards weir resume compares the positions of consu
   weir restore /var/backups/weir/weir-20261123T030000Z ledger
   weir restore /var/backups/weir --check             only looks whether the backup is whole
 
-What was decided after the backup (organizations, keys, grants, states of error groups) is not in it. What was logged since is in the brokers' log, for as
-long as that is kept, and is applied again: once. deploy/docs/backup.md goes through it step by step.`
+What was decided after the backup (organizations, keys, grants, states of error groups) is not in it; weir resume lists organizations, projects
+and keys. What was logged since is in the brokers' log, for as long as that is kept, and is applied again: once. deploy/docs/backup.md goes through
+it step by step.`
 
 type restoreCommand struct {
 	backup.RestoreConfig `embed:""`
@@ -136,7 +137,10 @@ is read again and what is lost. With --yes it lets everything go on:
   - Where the log does not reach back, positions are moved to its beginning, and the ledger accounts for what is missing.
   - Where a log lost its end and has grown since, consumers read again what was written since; not the ledger, which goes by offsets.
   - Credentials that the database of tenants does not have, because they were made or changed after its backup, are taken back from the brokers: nobody
-    could revoke them.
+    could revoke them. Readopted keys are not.
+  - Organizations, projects and keys that the topics or other modules know and tenants does not are listed: made after its backup, or lost in another way.
+    Nothing becomes of them without a choice. --readopt=ID makes them exist again, with all of theirs that is listed; an organization needs an --owner, who
+    gets a link. --erase=ID erases them in every module. all is for all of them. While nothing is chosen for an organization or a project the exit status is 1.
   - Credentials and accounts are published again, so that recreated compacted topics have them: each in its present state, none that has ended.
 
 What is lost is named by organization and time as far as the ledger has charged it. What no consumer had applied can't be counted. It refuses where a position
@@ -144,6 +148,7 @@ is halted and nobody can tell where it continues, and where some have applied a 
 
   weir resume                          shows what would be done
   weir resume --yes                    does it; the services have to be stopped
+  weir resume --yes --readopt=org_01a2 --owner=ada@acme.example --erase=org_01c9
   weir resume --data-dir=.weir --yes   for make run, while it is stopped
 
 It takes the variables that the services take. Without WEIR_BROKERS or a database it starts those of the data directory, and with --yes cuts a log there that

@@ -72,7 +72,7 @@ func variablesOf(t *testing.T, page string) map[string]bool {
 func TestCommandsOfPages(t *testing.T) {
 	t.Setenv("WEIR_BROKERS", "broker:9092")
 	for name, want := range map[string]string{
-		"backup.md":  "backup doctor recover topics resume resume doctor resume resume backup restore restore migrate",
+		"backup.md":  "backup doctor recover topics resume resume doctor resume resume resume resume resume resume backup restore restore migrate",
 		"upgrade.md": "backup doctor topics migrate",
 		"scale.md":   "backup restore migrate doctor",
 		"secure.md":  "acls acls acls acls topics migrate",

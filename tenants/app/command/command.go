@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/user"
 	"strings"
 
 	"github.com/weirlog/weir/shared/service"
@@ -66,20 +65,8 @@ type installation struct {
 func (i installation) do(ctx context.Context, logger *slog.Logger, command string,
 	fn func(ctx context.Context, services app.Services, request unitofwork.Request) error) error {
 	return app.Operate(ctx, i.Servers, quiet(logger), func(ctx context.Context, r app.Services) error {
-		return fn(ctx, r, unitofwork.AtTheServer("tenants "+command+", run by "+currentUser()))
+		return fn(ctx, r, unitofwork.AtTheServer("tenants "+command+", run by "+app.CurrentUser()))
 	})
-}
-
-// currentUser is the user of this process, for the audit.
-func currentUser() string {
-	name, host := "somebody", "an unknown host"
-	if current, err := user.Current(); err == nil {
-		name = current.Username
-	}
-	if named, err := os.Hostname(); err == nil {
-		host = named
-	}
-	return name + "@" + host
 }
 
 // quiet logs only warnings and errors.

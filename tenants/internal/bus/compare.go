@@ -187,8 +187,11 @@ func (c *comparison) surplusFacts(ctx context.Context) (surplus []relay.Outgoing
 	return surplus, err
 }
 
+// unknownFact is the id of the tombstone of a fact that nothing led to.
+func unknownFact(key string) string { return key + "/unknown" }
+
 func factTombstone(kind, key string, at time.Time) *message.Message {
-	attributes := contract.Attributes{ID: key + "/unknown", Type: kind, Source: Source, Time: at}
+	attributes := contract.Attributes{ID: unknownFact(key), Type: kind, Source: Source, Time: at}
 	m := message.NewMessage(attributes.ID, nil)
 	m.Metadata = attributes.Headers()
 	m.Metadata[weirbus.KeyMetadata] = key

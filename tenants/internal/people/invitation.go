@@ -98,6 +98,45 @@ func checkNew(ctx context.Context, store Store, organization, email string) erro
 	return nil
 }
 
+// maxOpen is how many open invitations are looked at for a first owner.
+const maxOpen = 200
+
+// ErrHasMembers means that an organization has members, who invite others.
+var ErrHasMembers = errors.New("it has members, who invite others")
+
+// InviteOwner invites the first owner of an organization without members,
+// in a unit of work at the server. An open invitation of that address gets
+// another code.
+func InviteOwner(ctx context.Context, u *unitofwork.Unit, organization, email string) (code tenants.Secret, err error) {
+	store, at := NewStore(u.Reader()), pg.Organization(organization)
+	members, err1 := store.Members(ctx, at, at, query.Position{}, 1)
+	open, err2 := store.UnsettledInvitations(ctx, at, query.Position{}, maxOpen)
+	if err := errors.Join(err1, err2); err != nil {
+		return code, err
+	}
+	if len(members) > 0 {
+		return code, fmt.Errorf("organization %q: %w", organization, ErrHasMembers)
+	}
+	cmd := tenants.Invite{
+		Organization: organization, Email: email, Role: tenants.Owner, By: u.Request().Caller.ID, ByRole: tenants.Owner, At: u.Now(),
+	}
+	if cmd.ID, code, err = u.Draw(u.Request(), invitationPrefix, organization, tenants.InvitationPrefix); err != nil {
+		return code, err
+	}
+	cmd.Digest = code.Digest()
+	decide := func(i tenants.Invitation) ([]tenants.Event, error) { return i.Make(cmd) }
+	for _, i := range open {
+		if i.Email == tenants.NormalEmail(email) && i.Role == tenants.Owner {
+			cmd.ID = i.ID
+			decide = func(i tenants.Invitation) ([]tenants.Event, error) {
+				return i.Resend(tenants.Resend{By: cmd.By, ByRole: cmd.ByRole, Digest: cmd.Digest, At: cmd.At})
+			}
+		}
+	}
+	_, err = unitofwork.Change(ctx, u, invitationStream(organization, cmd.ID), decide)
+	return code, err
+}
+
 // Resend gives an invitation that the caller may access a new code,
 // stored nowhere, and its full time again. The previous code is void.
 func (s *Invitations) Resend(ctx context.Context, request unitofwork.Request, id string) (invitation tenants.Invitation, code tenants.Secret, err error) {

@@ -17,7 +17,7 @@ import (
 // Pages for people who hold a code.
 const (
 	WelcomePath = "/console/welcome" // for the first owner
-	joinPath    = "/console/join"    // for the invited
+	JoinPath    = "/console/join"    // for the invited
 	ResetPath   = "/console/reset"   // for a lost password
 )
 
@@ -32,8 +32,8 @@ func (p codePages) mount(router chi.Router) {
 	open := router.With(p.Protect, p.RequireReady(p.Guard))
 	open.Get(WelcomePath, p.Page(p.showWelcome))
 	open.Post(WelcomePath, p.Page(p.welcome))
-	open.Get(joinPath, p.Page(p.showJoin))
-	open.Post(joinPath, p.Page(p.join))
+	open.Get(JoinPath, p.Page(p.showJoin))
+	open.Post(JoinPath, p.Page(p.join))
 	open.Get(ResetPath, p.Page(p.showReset))
 	open.Post(ResetPath, p.Page(p.reset))
 }
@@ -90,7 +90,7 @@ func (p codePages) showJoin(w http.ResponseWriter, r *http.Request) error {
 
 func (p codePages) writeJoin(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
 	p.write(w, r, status, "Join your organization", codePage{
-		Intro: "You were invited. Choose the password with which you sign in from now on.", Action: joinPath, Button: "Join",
+		Intro: "You were invited. Choose the password with which you sign in from now on.", Action: JoinPath, Button: "Join",
 		Fields: []ui.Field{codeField(r, err), emailField(r, err, "The address that was invited."), nameField(r, err), newPasswordIfAny(err)},
 	}, flash)
 }

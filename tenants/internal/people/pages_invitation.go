@@ -121,7 +121,7 @@ func (p invitationPages) invite(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p invitationPages) writeInvited(w http.ResponseWriter, r *http.Request, invitation tenants.Invitation, code tenants.Secret) {
-	writeIssuedCode(p.Set, w, r, "Pass on the invitation", joinPath, code, issuedCode{
+	writeIssuedCode(p.Set, w, r, "Pass on the invitation", JoinPath, code, issuedCode{
 		For: invitation.Email, Does: "with that address, anyone who opens it joins as " + string(invitation.Role),
 		Expires: invitation.ExpiresAt, Back: invitationsPath,
 	})
