@@ -37,6 +37,7 @@ func Permissions(pattern string) (all []cluster.Permission) {
 	for _, topic := range topics {
 		all = append(all, cluster.Permission{Principal: Doctor, Name: topic.Name, Operations: cluster.Read | cluster.Describe | cluster.DescribeConfigs})
 	}
+	all = append(all, cluster.Permission{Principal: Doctor, Cluster: true, Operations: cluster.DescribeConfigs}) // to see quotas
 	all = append(all, ofResume()...)
 	for i := range all {
 		all[i].Principal = strings.ReplaceAll(pattern, placeholder, all[i].Principal)
@@ -89,8 +90,11 @@ func Commands(permissions []cluster.Permission) (lines []string) {
 	at := map[string]int{}
 	for _, p := range permissions {
 		begin, option := beginning(p), " --topic "
-		if p.Group {
+		switch {
+		case p.Group:
 			option = " --group "
+		case p.Cluster:
+			option = " --cluster"
 		}
 		i, begun := at[begin+option]
 		if !begun {

@@ -55,6 +55,7 @@ func (c *brokerChecker) bus(ctx context.Context) {
 	}
 	if reached > 0 {
 		c.topics(ctx)
+		c.quotas(ctx)
 	}
 }
 

@@ -131,6 +131,37 @@ func TestTopicsOfACluster(t *testing.T) {
 	}
 }
 
+// Quotas of bytes are found where they hold for a user of Weir.
+func TestQuotas(t *testing.T) {
+	for name, c := range map[string]struct {
+		of    map[string]string
+		rates map[string]float64
+		level Level // no finding: OK
+		seen  string
+	}{
+		"a tight one of a service":  {map[string]string{"user": "ingest"}, map[string]float64{"producer_byte_rate": 1024}, Fail, "user ingest: producer_byte_rate is 1024"},
+		"a wide one of each user":   {map[string]string{"user": ""}, map[string]float64{"consumer_byte_rate": 5e7}, Warn, "each user: consumer_byte_rate is 50000000"},
+		"of a client of each user":  {map[string]string{"client-id": "weir"}, map[string]float64{"producer_byte_rate": 1}, Fail, "client-id weir: producer_byte_rate is 1"},
+		"of another program's user": {map[string]string{"user": "billing"}, map[string]float64{"producer_byte_rate": 1}, OK, ""},
+		"of its own user":           {map[string]string{"user": "weir", "client-id": ""}, map[string]float64{"producer_byte_rate": 1}, Fail, "each client-id, user weir: producer"},
+		"of other things":           {map[string]string{"user": "ingest"}, map[string]float64{"request_percentage": 200}, OK, ""},
+	} {
+		checker := &brokerChecker{checker: newChecker(Config{}), signIn: bus.Access{User: "weir"}}
+		checker.quota(cluster.Quota{Of: c.of, Rates: c.rates})
+		found := checker.report.Findings
+		if c.level == OK && len(found) == 0 {
+			continue
+		}
+		if len(found) != 1 || found[0].Level != c.level || !strings.HasPrefix(found[0].Subject+": "+found[0].Seen, c.seen) {
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+	of := quotaEntity(cluster.Quota{Of: map[string]string{"user": "ingest", "client-id": ""}})
+	if of != ` --entity-type clients --entity-default --entity-type users --entity-name "ingest"` {
+		t.Errorf("the tool's arguments are %s", of)
+	}
+}
+
 // A user without the right to write its services' topics is found.
 func TestAccess(t *testing.T) {
 	topics := contract.Topics(0, 0)

@@ -56,7 +56,7 @@ func printedRights(t *testing.T) map[string]bool {
 		t.Fatalf("weir acls: %v", err)
 	}
 	rights := map[string]bool{}
-	principal, operation, resource := regexp.MustCompile(`User:([\w-]+)`), regexp.MustCompile(`--operation (\w+)`), regexp.MustCompile(`--(topic|group) (\S+)`)
+	principal, operation, resource := regexp.MustCompile(`User:([\w-]+)`), regexp.MustCompile(`--operation (\w+)`), regexp.MustCompile(`--(topic|group|cluster) ?(\S*)`)
 	for line := range strings.Lines(string(out)) {
 		var operations []string
 		for _, match := range operation.FindAllStringSubmatch(line, -1) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -99,6 +100,7 @@ func TestSecuredApacheKafka(t *testing.T) {
 	t.Run("replaced", s.takesReplaced)
 	t.Run("rights revoked", s.survivesRevokedRights)
 	t.Run("users made", s.makesUsers)
+	t.Run("quotas", s.showsQuotas)
 	t.Run("broker's certificate", s.survivesExpired) // last: it ends with another certificate
 }
 
@@ -264,6 +266,34 @@ func (s *secured) makesUsers(t *testing.T) {
 	if err := cluster.SetPasswords(t.Context(), []string{s.node.Addr()}, nil, map[string]string{"": "nobody's"}); err == nil {
 		t.Error("there is a user without a name")
 	}
+}
+
+// showsQuotas sets a quota, which who has the right sees.
+func (s *secured) showsQuotas(t *testing.T) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.node.Addr()), kgo.DisableClientMetrics())
+	testenv.Must(t, err)
+	defer client.Close()
+	request, entry := kmsg.NewPtrAlterClientQuotasRequest(), kmsg.NewAlterClientQuotasRequestEntry()
+	entry.Entity = []kmsg.AlterClientQuotasRequestEntryEntity{{Type: "user", Name: kmsg.StringPtr("ingest")}}
+	entry.Ops = []kmsg.AlterClientQuotasRequestEntryOp{{Key: "producer_byte_rate", Value: 1024}}
+	request.Entries = append(request.Entries, entry)
+	answer, err := request.RequestWith(t.Context(), client)
+	testenv.Must(t, err)
+	testenv.Must(t, kerr.ErrorForCode(answer.Entries[0].ErrorCode))
+	dialer, err := s.byPassword().Dialer()
+	testenv.Must(t, err)
+	if found, err := cluster.Quotas(t.Context(), s.signIn, dialer); !errors.Is(err, cluster.ErrQuotasUnseen) {
+		t.Errorf("without the right: %v, %v", found, err)
+	}
+	testenv.Must(t, cluster.Permit(t.Context(), []string{s.node.Addr()}, nil,
+		[]cluster.Permission{{Principal: "User:weir", Cluster: true, Operations: cluster.DescribeConfigs}}))
+	testenv.Eventually(t, func() error {
+		found, err := cluster.Quotas(t.Context(), s.signIn, dialer)
+		if err == nil && (len(found) != 1 || found[0].Of["user"] != "ingest" || found[0].Rates["producer_byte_rate"] != 1024) {
+			err = fmt.Errorf("found %v", found)
+		}
+		return err
+	})
 }
 
 // serve replaces the certificate of the users' listener.

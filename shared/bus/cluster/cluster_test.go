@@ -74,3 +74,10 @@ func TestMembers(t *testing.T) {
 	stop()
 	count(0)
 }
+
+// There are no quotas that nobody has set.
+func TestNoQuotas(t *testing.T) {
+	if found, err := cluster.Quotas(t.Context(), kafkatest.Shared(t), nil); len(found) > 0 || err != nil {
+		t.Errorf("%v, %v", found, err)
+	}
+}

@@ -52,10 +52,12 @@ func credential(user, password string) (made alteruserscramcredentials.RequestUs
 	return made, err
 }
 
-// A Permission allows a principal operations on a topic or a consumer group.
+// A Permission allows a principal operations on a topic, a consumer group or
+// the cluster.
 type Permission struct {
 	Principal  string // such as User:ingest
 	Group      bool
+	Cluster    bool // it has no name
 	Name       string
 	Operations Operations
 }
@@ -82,15 +84,18 @@ func Permit(ctx context.Context, brokers []string, dialer *bus.Dialer, permissio
 
 // rules returns the ACLs, one for each operation.
 func (p Permission) rules() (rules []createacls.RequestACLs) {
-	const ofTopic, ofGroup, literal, allow = 2, 3, 3, 3
-	kind := int8(ofTopic)
-	if p.Group {
+	const ofTopic, ofGroup, ofCluster, literal, allow = 2, 3, 4, 3, 3
+	kind, name := int8(ofTopic), p.Name
+	switch {
+	case p.Group:
 		kind = ofGroup
+	case p.Cluster:
+		kind, name = ofCluster, "kafka-cluster"
 	}
 	for _, operation := range operations {
 		if p.Operations&(1<<operation.number) != 0 {
 			rules = append(rules, createacls.RequestACLs{
-				ResourceType: kind, ResourceName: p.Name, ResourcePatternType: literal, Principal: p.Principal, Host: "*",
+				ResourceType: kind, ResourceName: name, ResourcePatternType: literal, Principal: p.Principal, Host: "*",
 				Operation: operation.number, PermissionType: allow,
 			})
 		}

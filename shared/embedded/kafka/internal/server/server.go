@@ -191,6 +191,7 @@ var versions = map[kmsg.Key]served{
 	kmsg.OffsetForLeaderEpoch: {2, 4},
 	kmsg.DescribeLogDirs:      {1, 4},
 	kmsg.DescribeCluster:      {0, 1},
+	kmsg.DescribeClientQuotas: {1, 1},
 }
 
 // apiVersions lists them, except Produce from version 0 on, as Apache
@@ -261,7 +262,13 @@ func (s *Server) newHandlers(groups groups, topics topics) map[kmsg.Key]handler 
 		kmsg.OffsetForLeaderEpoch: answer(s.records.offsetForLeaderEpoch),
 		kmsg.DescribeLogDirs:      answer(s.describeLogDirs),
 		kmsg.DescribeCluster:      answer(s.describeCluster),
+		kmsg.DescribeClientQuotas: answer(noQuotas),
 	}
+}
+
+// noQuotas answers that there are none.
+func noQuotas(_ *kmsg.DescribeClientQuotasRequest, response *kmsg.DescribeClientQuotasResponse) {
+	response.Entries = []kmsg.DescribeClientQuotasResponseEntry{}
 }
 
 // begin does what is not left to the answer's turn.
