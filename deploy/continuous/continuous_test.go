@@ -158,6 +158,7 @@ func ends(numbers []int) []int {
 // What was committed before an instant comes back, and nothing after it;
 // without one, everything does.
 func TestRecovery(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	before := w.write(t, 3)
 	var middle time.Time

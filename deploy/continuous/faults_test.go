@@ -65,6 +65,7 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 // written and base backups made: what was committed by each instant, and
 // nothing else, comes back.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	config := w.config()
 	config.Every, config.Keep = time.Second, 100
@@ -109,6 +110,7 @@ func TestKilled(t *testing.T) {
 // Damage is found by the restore that runs by itself, and does not count
 // as verified; what was whole before still does.
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	config := w.config()
 	config.Verify = time.Nanosecond // always
@@ -193,6 +195,7 @@ func (w *world) files(t *testing.T, pattern string) []string {
 // Beyond that it is lost: a base backup is made at once, and nobody
 // recovers to a time between.
 func TestSlotLost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write(t, 5)
 	w.runs(t, w.config(), func() {
@@ -218,6 +221,7 @@ func TestSlotLost(t *testing.T) {
 // One process holds a directory, which holds the backup of one server;
 // surplus base backups and their log go, the last verified one stays.
 func TestDirectory(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	config := w.config()
 	config.Every, config.Keep = time.Millisecond, 2
