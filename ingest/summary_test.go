@@ -25,7 +25,7 @@ func TestSummariesCountWhatTextsCount(t *testing.T) {
 		summary, known := readSummary(t, &count, blocks)
 		got, want := count.NewCounter(), count.NewCounter()
 		of := ingest.Candidate{Header: header, Ref: ingest.Ref{Project: "prj_1"}}
-		if !known || !count.IsSummed() || !got.AddSummary(&of, &summary) {
+		if !known || !count.CountsBundles() || !got.AddSummary(&of, &summary) {
 			continue
 		}
 		for i := range blocks {

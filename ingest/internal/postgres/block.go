@@ -55,7 +55,7 @@ func (b *Block) latest() time.Time {
 
 var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
 	"levels", "entries", "text_bytes", "words", "words_lack", "directory", "columns", "texts", "retention", "environments",
-	"bundle", "bundle_words", "bundled", "summary"}
+	"bundle", "bundled", "bundle_header", "bundle_words", "summary"}
 
 // Keep copies the blocks into the partitions of their days,
 // which it creates where they are missing.
@@ -112,11 +112,10 @@ func (s *Store) rows(blocks []*Block) [][]any {
 func (s *Store) row(b *Block) []any {
 	directory := s.codec.Pack(b.AppendDirectory(make([]byte, 0, 32*len(b.List))))
 	texts := s.codec.Pack(b.AppendTexts(make([]byte, 0, b.Bytes)))
-	words, bundled, summary := s.bundleRow(b)
-	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
+	return append([]any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
 		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words.Filter), b.Words.Lacks, //nolint:gosec // bounded by the size of a record
 		directory, s.packColumns(b), texts, int16(b.Retention), int64(b.Environments), //nolint:gosec // bounded by the contract; 64 bits either way
-		b.bundle, words, bundled, summary}
+		b.bundle}, s.bundleRow(b)...)
 }
 
 // A packed block is what its row has of its entries, compressed; of each
@@ -207,6 +206,7 @@ type headers struct {
 	begun   bool
 	ended   bool
 	bundles bundles
+	only    [][16]byte // blocks of these bundles; nil: all
 }
 
 // headersOf returns those that may match. Narrow blocks begin near the
@@ -236,7 +236,7 @@ func (h *headers) mayBefore(search *ingest.Search, key ingest.Key) bool {
 
 // fetch reads the next headers.
 func (h *headers) fetch(s *scan) error {
-	if err := h.exclude(s); err != nil {
+	if err := h.look(s); err != nil {
 		return err
 	}
 	q := newHeaderQuery(string(s.organization), s.search, h)
@@ -255,6 +255,7 @@ func (h *headers) fetch(s *scan) error {
 	}
 	s.fetched += len(h.fetched)
 	h.advance(s.search)
+	h.join(s.search)
 	most := maxHeaders
 	if q.whole {
 		most = maxWholeHeaders
@@ -283,12 +284,8 @@ func scanHeader(row pgx.CollectableRow, d day, hashes []uint64) (c ingest.Candid
 	var environments int64
 	var words pgtype.DriverBytes
 	var lacks bool
-	var bundle *[16]byte
 	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Entries, &environments, &c.Bytes,
-		&lacks, &bundle, &c.Bundled, &words)
-	if bundle != nil {
-		c.Bundle = *bundle
-	}
+		&lacks, &words)
 	c.Words = ingest.Words{Filter: ingest.WordFilter(words), Of: hashes, Lacks: lacks}
 	c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
 	c.Environments = ingest.EnvironmentSet(environments)                                                //nolint:gosec // 64 bits either way
@@ -318,12 +315,14 @@ func newHeaderQuery(organization string, search *ingest.Search, h *headers) *hea
 	q := &headerQuery{search: search}
 	q.begin(headerColumns+q.words(), organization, h, h.behind)
 	q.without(&h.bundles)
+	if h.only != nil {
+		q.write(` AND bundle = ANY(%s::uuid[])`, q.arg(h.only))
+	}
 	q.end(h, h.size)
 	return q
 }
 
-const headerColumns = `block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes, words_lack,
-	bundle, coalesce(bundled, 0), `
+const headerColumns = `block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes, words_lack, `
 
 func (q *headerQuery) write(format string, args ...any) { fmt.Fprintf(&q.text, format, args...) }
 

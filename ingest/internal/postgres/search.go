@@ -81,6 +81,7 @@ type scan struct {
 	unpacked     unpacked
 	fetched      int           // headers
 	opened       int           // blocks of which the texts were read
+	count        *ingest.Count // whose bundles count as one where they can; nil: it is a search
 	sifts        *ingest.Count // counts what the search finds, where columns can tell; nil: they can't
 }
 
