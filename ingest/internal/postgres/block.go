@@ -153,7 +153,17 @@ func (s *Store) fetch(ctx context.Context, p *packed) (err error) {
 // unpacked is memory to unpack blocks into, one after the other.
 type unpacked struct {
 	directory, texts []byte
+	entries          []ingest.Stored
 	columns          [][]byte // their parts
+
+	ofBlock, ofBundle head
+}
+
+// takeMemory returns memory that is to be put back. It knows nothing of what was read before.
+func (s *Store) takeMemory() *unpacked {
+	into := s.memory.Get().(*unpacked) //nolint:forcetypeassert // it holds nothing else
+	into.ofBlock, into.ofBundle = head{}, head{}
+	return into
 }
 
 // size is how many bytes the last block has.
@@ -170,13 +180,14 @@ func (p packed) entries(codec *compression.Codec, into *unpacked) (entries []ing
 	if into.texts, err = codec.Unpack(p.texts, into.texts); err != nil {
 		return nil, fmt.Errorf("cannot unpack texts of %d bytes: %w", len(p.texts), err)
 	}
-	return ingest.ParseEntries(into.directory, into.texts)
+	into.entries, err = ingest.ParseEntries(into.entries, into.directory, into.texts)
+	return into.entries, err
 }
 
 // The least and the most headers of blocks that are read together: twice
 // as many each time, as most searches end soon; a count does not. A whole filter may take most of a megabyte.
 const (
-	minHeaders      = 64
+	minHeaders      = 16
 	countHeaders    = 256
 	maxHeaders      = 1024
 	maxWholeHeaders = 256

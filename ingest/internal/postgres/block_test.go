@@ -144,7 +144,10 @@ func TestAPageLocksFewPartitions(t *testing.T) {
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error { return store.Keep(ctx, tx, blocks) })
 	err := pg.Snapshot(t.Context(), pool, func(tx pgx.Tx) error {
 		search := &ingest.Search{Limit: 10}
-		scan := scan{ctx: t.Context(), store: store, tx: tx, organization: "org_1", search: search, ends: time.Now().Add(time.Minute), most: DefaultLimits().Bytes}
+		scan := scan{
+			ctx: t.Context(), store: store, tx: tx, organization: "org_1", search: search, ends: time.Now().Add(time.Minute), most: DefaultLimits().Bytes,
+			unpacked: new(unpacked),
+		}
 		if err := scan.begin(); err != nil {
 			return err
 		}

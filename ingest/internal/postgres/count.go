@@ -99,13 +99,14 @@ func (c *counting) share(feed func(ctx context.Context, blocks chan<- readBlock)
 
 // work counts blocks until there are no more, or the time is up.
 func (c *counting) work(ctx context.Context, counter *ingest.Counter, blocks <-chan readBlock) error {
-	var into unpacked
+	into := c.scan.store.takeMemory()
+	defer c.scan.store.memory.Put(into)
 	for block := range blocks {
 		if c.late() {
 			c.endAt(block.of.Max)
 			continue
 		}
-		if err := c.read(ctx, counter, block, &into); err != nil {
+		if err := c.read(ctx, counter, block, into); err != nil {
 			return fmt.Errorf("cannot read block %s: %w", uuidText(block.of.ID), err)
 		}
 	}

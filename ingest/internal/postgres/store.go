@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"embed"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,6 +71,7 @@ type Store struct {
 	clock   func() time.Time
 	metrics metrics
 	codec   *compression.Codec
+	memory  sync.Pool // of unpacked: blocks, which idle ones hold until the second garbage collection
 }
 
 // NewStore makes a store on a schema that is migrated.
@@ -77,6 +79,7 @@ func NewStore(config Config) *Store {
 	return &Store{
 		readers: config.Readers, replica: config.Replica, objects: config.Objects, limits: config.Limits, moves: config.Moves,
 		bundles: bundlesAtOnce, clock: config.Clock, metrics: newMetrics(config.Metrics), codec: compression.New(maxBlockBytes),
+		memory: sync.Pool{New: func() any { return new(unpacked) }},
 	}
 }
 
