@@ -282,7 +282,10 @@ func (h *headers) advance(search *ingest.Search) {
 		last := search.Key(&h.fetched[len(h.fetched)-1])
 		h.behind = &last
 	case h.bundles.end != nil:
-		h.behind, h.bundles.end = h.bundles.end, nil
+		if h.behind == nil || search.Sooner(*h.behind, *h.bundles.end) { // it looks at heads from before it
+			h.behind = h.bundles.end
+		}
+		h.bundles.end = nil
 	default:
 		h.ended = true
 	}
@@ -329,7 +332,7 @@ func newHeaderQuery(organization string, search *ingest.Search, h *headers) *hea
 	if h.only != nil {
 		q.write(` AND bundle = ANY(%s::uuid[])`, q.arg(h.only))
 	}
-	q.end(h, h.size)
+	q.end(h, h.size, 1)
 	return q
 }
 
@@ -405,11 +408,11 @@ func (q *headerQuery) lines(column string, hashes []uint64) string {
 // maxLines is how many lines are read one by one: about as much work as a whole filter.
 const maxLines = 8
 
-func (q *headerQuery) end(h *headers, size int) {
+func (q *headerQuery) end(h *headers, size int, further int64) {
 	if h.reach.wide {
 		q.write(` AND max_seconds - min_seconds > %d`, narrow)
 	} else {
-		q.near()
+		q.near(further)
 	}
 	if q.search.OldestFirst {
 		q.write(` ORDER BY min_seconds, min_nanos, block LIMIT %d`, size)
@@ -419,8 +422,8 @@ func (q *headerQuery) end(h *headers, size int) {
 }
 
 // near is the condition that a block is narrow and reaches the first
-// searched time.
-func (q *headerQuery) near() {
+// searched time, or is the head of such a block: so many hours further.
+func (q *headerQuery) near(further int64) {
 	q.write(` AND max_seconds - min_seconds <= %d`, narrow)
 	after := q.search.Start.After
 	if q.search.OldestFirst {
@@ -438,6 +441,6 @@ func (q *headerQuery) near() {
 		to = &after.Time
 	}
 	if to != nil {
-		q.write(` AND max_seconds <= %s`, q.arg(to.Seconds+narrow))
+		q.write(` AND max_seconds <= %s`, q.arg(to.Seconds+further*narrow))
 	}
 }

@@ -70,12 +70,14 @@ func TestHeadersComeOutOfAnIndex(t *testing.T) {
 			h := &headers{reach: reach{day: dayOf(90, firstDay.AddDate(0, 0, 1)), wide: wide}, behind: search.Start.Seen}
 			queries := []*headerQuery{newHeaderQuery("org_1", &search, h)}
 			if !search.OldestFirst && !wide {
-				queries = append(queries, newBundleQuery("org_1", &search, h, []uint64{1}, 10))
+				excluding := *h
+				excluding.bundles.begun = true
+				queries = append(queries, newBundleQuery("org_1", &search, h, []uint64{1}, 10), newHeaderQuery("org_1", &search, &excluding))
 			}
 			for _, q := range queries {
 				whole := explain(t, pool, q.text.String(), q.args)
 				if strings.Contains(whole, "Sort  ") || strings.Contains(whole, "Filter: (project") || strings.Count(whole, "Index Scan using") != 1 ||
-					strings.Contains(whole, "bundled IS NOT NULL") || !strings.Contains(whole, "blocks_90_20261102") {
+					strings.Contains(whole, "bundled IS NOT NULL") || strings.Contains(whole, "bundle IS NULL") || !strings.Contains(whole, "blocks_90_20261102") {
 					t.Errorf("%s: %s\n%s", name, q.text.String(), whole)
 				}
 			}

@@ -28,7 +28,8 @@ func bundle(blocks []*Block) {
 	})
 	for len(all) > 0 {
 		head, words, n := all[0], &ingest.Bundle{}, 0
-		for n < min(len(all), maxBundled) && all[n].Organization == head.Organization && all[n].Project == head.Project && !words.Full() {
+		for n < min(len(all), maxBundled) && all[n].Organization == head.Organization && all[n].Project == head.Project && !words.Full() &&
+			head.Max.Seconds-all[n].Max.Seconds <= narrow { // so that a search finds the head of each block
 			words.Add(&all[n].Block)
 			n++
 		}
@@ -53,33 +54,31 @@ func (s *Store) bundleRow(b *Block) []any {
 }
 
 // partBundles ends bundles of a day of which blocks are gone: what is left counts as blocks.
-const partBundles = `UPDATE blocks AS b SET bundled = NULL WHERE ` + ofDay + ` AND bundled IS NOT NULL AND block = ANY($4)`
+const partBundles = `UPDATE blocks AS b SET bundle = NULL, bundled = NULL WHERE ` + ofDay + ` AND bundle = ANY($4)`
 
 // bundlesAtOnce is how many bundles a search looks at together. It begins with
 // them once it has looked at some headers, as most searches end before. A count does at once.
 const bundlesAtOnce = 512
 
-// maxDone bounds the bundles that are left out of one query: more than mostly overlap.
-const maxDone = 4 * bundlesAtOnce
-
 // bundles are those of one partition that a search has looked at.
 type bundles struct {
 	behind *ingest.Key        // the head of the last one
 	end    *ingest.Key        // the same, until all headers up to it are read
-	done   []doneBundle       // at most maxDone
+	open   []openBundle       // whose blocks are looked at
 	whole  []ingest.Candidate // that count as one, in their order, as soon as headers before them are read
+	begun  bool
 	ended  bool
 }
 
-// A doneBundle is one whose blocks are not looked at.
-type doneBundle struct {
+// An openBundle may have a match.
+type openBundle struct {
 	id    [16]byte
 	begin ingest.Instant
 }
 
 // look looks at the next bundles, once all headers up to the last one are
-// read. A block is looked at by itself where its bundle was not, or is none any more,
-// and where the oldest come first.
+// read. From then on a block is looked at only if its bundle may have a match, or
+// if it is in none. It does not where the oldest come first.
 func (h *headers) look(s *scan) error {
 	hashes, of := s.search.Query.WordHashes(), &h.bundles
 	if len(hashes) > maxLines {
@@ -89,11 +88,13 @@ func (h *headers) look(s *scan) error {
 	if h.reach.wide || s.search.OldestFirst || of.ended || of.end != nil || !counts && (s.fetched < minHeaders || len(hashes) == 0) {
 		return nil
 	}
-	if of.behind == nil {
-		of.behind = h.behind
-	} else { // no others have older blocks
-		of.done = slices.DeleteFunc(slices.Clone(of.done), func(d doneBundle) bool { return d.begin.Compare(of.behind.First) > 0 })
+	if !of.begun && h.behind != nil { // blocks behind it have heads up to an hour before it
+		of.behind = &ingest.Key{First: ingest.Instant{Seconds: h.behind.First.Seconds + narrow + 1}}
 	}
+	if of.begun { // no others have older blocks
+		of.open = slices.DeleteFunc(of.open, func(o openBundle) bool { return o.begin.Compare(of.behind.First) > 0 })
+	}
+	of.begun = true
 	q := newBundleQuery(string(s.organization), s.search, h, hashes, s.store.bundles)
 	seen := 0
 	err := s.query(q.text.String(), q.args, func(rows pgx.Rows) (err error) {
@@ -116,9 +117,6 @@ func (h *headers) look(s *scan) error {
 func (b *bundles) take(s *scan, bundle ingest.Candidate, last bool) {
 	key := s.search.Key(&bundle)
 	b.behind = &key
-	if len(b.done) == maxDone {
-		return
-	}
 	mayMatch, whole := s.search.MayFind(&bundle), false
 	if s.count != nil && mayMatch {
 		reads, _ := s.count.Reads(&bundle)
@@ -128,8 +126,8 @@ func (b *bundles) take(s *scan, bundle ingest.Candidate, last bool) {
 		bundle.Words = ingest.Words{} // which are valid until the next row
 		b.whole = append(b.whole, bundle)
 	}
-	if whole || !mayMatch && !last {
-		b.done = append(b.done, doneBundle{bundle.ID, bundle.Min})
+	if !whole && (mayMatch || last) {
+		b.open = append(b.open, openBundle{bundle.ID, bundle.Min})
 	}
 }
 
@@ -159,7 +157,7 @@ func newBundleQuery(organization string, search *ingest.Search, h *headers, hash
 	}
 	q.begin(`block, project, received_at, max_seconds, max_nanos, bundled, bundle_header, `+words, organization, h, h.bundles.behind)
 	q.write(` AND bundled IS NOT NULL`)
-	q.end(h, size)
+	q.end(h, size, 2)
 	return q
 }
 
@@ -175,14 +173,18 @@ func scanBundle(row pgx.CollectableRow, d day, hashes []uint64) (c ingest.Candid
 	return c, c.ReadBundle(header)
 }
 
-// without leaves out the blocks of bundles that are done, and those behind the last head.
+// without leaves out the blocks of bundles that are not open, and those behind the last head.
 func (q *headerQuery) without(of *bundles) {
-	if len(of.done) > 0 {
-		ids := make([][16]byte, len(of.done))
-		for i := range of.done {
-			ids[i] = of.done[i].id
+	switch {
+	case !of.begun:
+	case len(of.open) == 0:
+		q.write(` AND bundle IS NULL`)
+	default:
+		ids := make([][16]byte, len(of.open))
+		for i := range of.open {
+			ids[i] = of.open[i].id
 		}
-		q.write(` AND (bundle IN (SELECT unnest(%s::uuid[]))) IS NOT TRUE`, q.arg(ids)) // which is hashed, and not estimated one by one
+		q.write(` AND (bundle IS NULL OR bundle IN (SELECT unnest(%s::uuid[])))`, q.arg(ids)) // which is hashed, and not estimated one by one
 	}
 	if of.end != nil {
 		q.key(`max`, `>=`, of.end)

@@ -134,15 +134,7 @@ func TestCountsOfBundlesAgreeWithAPlainLoop(t *testing.T) {
 	agree()
 	for _, gone := range []string{`bundled > 1 AND max_seconds % 3 = 0`, `bundled IS NULL AND max_seconds % 3 = 1`} {
 		r.spoil(func(tx pgx.Tx) error {
-			rows, err := tx.Query(t.Context(), `DELETE FROM blocks WHERE `+gone+` RETURNING bundle`)
-			if err != nil {
-				return err
-			}
-			bundles, err := pgx.CollectRows(rows, pgx.RowTo[*string])
-			if err == nil {
-				_, err = tx.Exec(t.Context(), postgres.PartBundles, 30, time.Unix(0, 0), time.Now().AddDate(100, 0, 0), bundles)
-			}
-			return err
+			return removeBlocks(t.Context(), tx, gone)
 		})
 		left := map[string]bool{}
 		for _, text := range r.pageThrough(r.store(postgres.DefaultLimits()), "org_1", ingest.Search{Limit: 1000}) {

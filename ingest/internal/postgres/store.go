@@ -86,7 +86,7 @@ func NewStore(config Config) *Store {
 // rights are what serving needs of each table.
 var rights = pg.Rights{
 	// DELETE: by erasures and merges; UPDATE: once, to archive
-	"blocks":          "SELECT, INSERT, DELETE, UPDATE (texts), UPDATE (object), UPDATE (object_at), UPDATE (object_bytes), UPDATE (bundled)",
+	"blocks":          "SELECT, INSERT, DELETE, UPDATE (texts), UPDATE (object), UPDATE (object_at), UPDATE (object_bytes), UPDATE (bundle), UPDATE (bundled)",
 	"block_days":      "SELECT, INSERT, DELETE",
 	"objects":         "SELECT, INSERT, UPDATE, DELETE",
 	"deleted_objects": "SELECT, INSERT, DELETE",

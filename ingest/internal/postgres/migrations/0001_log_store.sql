@@ -54,6 +54,10 @@ CREATE INDEX wide_blocks_by_begin ON blocks (organization, min_seconds, min_nano
 CREATE INDEX bundles_by_end ON blocks (organization, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundled IS NOT NULL;
 CREATE INDEX bundles_of_project_by_end ON blocks (organization, project, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundled IS NOT NULL;
 
+-- And then through the blocks of those that may have what it looks for, which are mostly few, and the blocks in none.
+CREATE INDEX unbundled_blocks_by_end ON blocks (organization, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundle IS NULL;
+CREATE INDEX unbundled_blocks_of_project_by_end ON blocks (organization, project, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundle IS NULL;
+
 -- What merges look for: few blocks of each project and day.
 CREATE INDEX small_blocks_by_receipt ON blocks (organization, project, received_at) WHERE text_bytes < 65536;
 
