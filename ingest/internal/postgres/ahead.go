@@ -41,7 +41,9 @@ func (s *scan) Read(block ingest.Ref) ([]ingest.Stored, error) {
 		return nil, nil
 	case len(due) == 1:
 		entries, err := s.unpack(&blocks[0], s.unpacked)
-		s.read += s.unpacked.size()
+		if entries != nil {
+			s.read += s.unpacked.size()
+		}
 		return entries, err
 	}
 	if err := s.lookThrough(blocks); err != nil {
@@ -87,7 +89,9 @@ func (s *scan) lookThrough(blocks []readBlock) error {
 			into := s.store.takeMemory()
 			defer s.store.memory.Put(into)
 			entries, err := s.unpack(&blocks[i], into)
-			found[i], sizes[i] = s.matching(entries, s.ahead.rows[blocks[i].of.ID]), into.size()
+			if entries != nil {
+				found[i], sizes[i] = s.matching(entries, s.ahead.rows[blocks[i].of.ID]), into.size()
+			}
 			return err
 		})
 	}

@@ -64,7 +64,7 @@ const bundlesAtOnce = 512
 type bundles struct {
 	behind *ingest.Key        // the head of the last one
 	end    *ingest.Key        // the same, until all headers up to it are read
-	open   []openBundle       // whose blocks are looked at
+	open   []openBundle       // whose blocks are looked at: of the last bundlesAtOnce, and of those before that overlap these
 	whole  []ingest.Candidate // that count as one, in their order, as soon as headers before them are read
 	begun  bool
 	ended  bool
