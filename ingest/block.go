@@ -271,9 +271,9 @@ func (t *table[T]) number(value T) uint64 {
 	return number
 }
 
-// ParseEntries reads the entries of a block back in order. Their texts share the memory of texts.
-func ParseEntries(directory, texts []byte) ([]Stored, error) {
-	entries, lengths, err := parseDirectory(directory)
+// ParseEntries reads the entries of a block back in order, into memory if they fit. Their texts share the memory of texts.
+func ParseEntries(into []Stored, directory, texts []byte) ([]Stored, error) {
+	entries, lengths, err := parseDirectory(into, directory)
 	if err != nil {
 		return nil, err
 	}
@@ -291,11 +291,11 @@ func ParseEntries(directory, texts []byte) ([]Stored, error) {
 
 // ParseDirectory reads the entries of a block back in order, without their texts.
 func ParseDirectory(directory []byte) ([]Stored, error) {
-	entries, _, err := parseDirectory(directory)
+	entries, _, err := parseDirectory(nil, directory)
 	return entries, err
 }
 
-func parseDirectory(data []byte) (entries []Stored, lengths []int, err error) {
+func parseDirectory(into []Stored, data []byte) (entries []Stored, lengths []int, err error) {
 	r := blockReader{data: data}
 	if version := r.byte(); version != blockVersion {
 		return nil, nil, fmt.Errorf("cannot read block of version %d", version)
@@ -309,15 +309,17 @@ func parseDirectory(data []byte) (entries []Stored, lengths []int, err error) {
 		copy(batches[i].id[:], r.bytes(16))
 		batches[i].receivedNanos = r.varint()
 	}
-	entries, lengths = r.entries(environments, batches)
+	entries, lengths = r.entries(into, environments, batches)
 	if r.failed || len(r.data) > 0 {
 		return nil, nil, errBlock
 	}
 	return entries, lengths, nil
 }
 
-func (r *blockReader) entries(environments []string, batches []batchOf) (entries []Stored, lengths []int) {
-	entries = make([]Stored, r.count())
+func (r *blockReader) entries(into []Stored, environments []string, batches []batchOf) (entries []Stored, lengths []int) {
+	many := r.count()
+	entries = slices.Grow(into[:0], many)[:many]
+	clear(entries)
 	lengths = make([]int, len(entries))
 	r.times(entries)
 	for i := range entries {

@@ -56,7 +56,7 @@ func TestBlockSurvivesItsStoredForm(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	_, list := blocks(random, 500)
 	for _, block := range list {
-		entries, err := ingest.ParseEntries(block.AppendDirectory(nil), block.AppendTexts(nil))
+		entries, err := ingest.ParseEntries(nil, block.AppendDirectory(nil), block.AppendTexts(nil))
 		testenv.Must(t, err)
 		if !reflect.DeepEqual(entries, block.List) {
 			t.Fatalf("read %+v, want %+v", entries, block.List)
@@ -93,19 +93,19 @@ func TestParseEntriesRefusesDamage(t *testing.T) {
 	_, list := blocks(rand.New(rand.NewPCG(3, 4)), 40)
 	directory, texts := list[0].AppendDirectory(nil), list[0].AppendTexts(nil)
 	for cut := range directory {
-		if _, err := ingest.ParseEntries(directory[:cut], texts); err == nil {
+		if _, err := ingest.ParseEntries(nil, directory[:cut], texts); err == nil {
 			t.Errorf("a directory cut at %d of %d bytes was read", cut, len(directory))
 		}
 	}
 	for cut := range texts {
-		if _, err := ingest.ParseEntries(directory, texts[:cut]); err == nil {
+		if _, err := ingest.ParseEntries(nil, directory, texts[:cut]); err == nil {
 			t.Errorf("texts cut at %d of %d bytes were read", cut, len(texts))
 		}
 	}
-	if _, err := ingest.ParseEntries(append(directory, 0), texts); err == nil {
+	if _, err := ingest.ParseEntries(nil, append(directory, 0), texts); err == nil {
 		t.Error("a directory with a byte too many was read")
 	}
-	if _, err := ingest.ParseEntries(directory, append(texts, 0)); err == nil {
+	if _, err := ingest.ParseEntries(nil, directory, append(texts, 0)); err == nil {
 		t.Error("texts with a byte too many were read")
 	}
 }
@@ -113,7 +113,7 @@ func TestParseEntriesRefusesDamage(t *testing.T) {
 func FuzzParseEntries(f *testing.F) {
 	_, list := blocks(rand.New(rand.NewPCG(5, 6)), 40)
 	f.Add(list[0].AppendDirectory(nil), list[0].AppendTexts(nil))
-	f.Fuzz(func(_ *testing.T, directory, texts []byte) { _, _ = ingest.ParseEntries(directory, texts) })
+	f.Fuzz(func(_ *testing.T, directory, texts []byte) { _, _ = ingest.ParseEntries(nil, directory, texts) })
 }
 
 // A block's filter has no false negatives and few false positives.

@@ -1,5 +1,7 @@
 package ingest
 
+import "encoding/binary"
+
 // A Bundle is blocks that are stored together. One look at the filter of their
 // words and values excludes them all, and one at their summary counts them.
 type Bundle struct {
@@ -27,7 +29,34 @@ func (b *Bundle) Add(block *Block) {
 // Filter is the filter of all blocks.
 func (b *Bundle) Filter() WordFilter { return b.words.filter() }
 
-// MayMatchIn reports whether a block of a bundle with these words may have a match.
-func (q Query) MayMatchIn(words Words) bool {
-	return q.MayMatch(&Header{Levels: ^SeveritySet(0), Words: words})
+// AppendHeader appends the stored form of the header of all blocks, without its
+// end and its words: the begin, the bytes of text, the environments, and the number of
+// entries of each level.
+func (b *Bundle) AppendHeader(dst []byte) []byte {
+	h := b.blocks[0].Header
+	for _, block := range b.blocks[1:] {
+		h.Include(&block.Header)
+	}
+	dst = binary.AppendUvarint(binary.AppendVarint(dst, h.Min.Seconds), uint64(h.Min.Nanos))
+	dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(h.Bytes)), uint64(h.Environments)) //nolint:gosec // not negative
+	for _, entries := range h.Entries {
+		dst = binary.AppendUvarint(dst, uint64(entries)) //nolint:gosec // not negative
+	}
+	return dst
+}
+
+// ReadBundle reads the header of a bundle back, into one that has its end and its words.
+func (h *Header) ReadBundle(stored []byte) error {
+	r := blockReader{data: stored}
+	h.Min = Instant{Seconds: r.varint(), Nanos: uint32(r.int())} //nolint:gosec // as stored
+	h.Bytes, h.Environments = r.int(), EnvironmentSet(r.uvarint())
+	for level := range h.Entries {
+		if h.Entries[level] = int64(r.int()); h.Entries[level] > 0 {
+			h.Levels = h.Levels.With(Severity(level)) //nolint:gosec // at most SeverityFatal
+		}
+	}
+	if r.failed || len(r.data) > 0 {
+		return errBlock
+	}
+	return nil
 }

@@ -45,6 +45,7 @@ type Columns struct {
 type column struct {
 	path   jsonPath
 	values [][]byte // distinct, as JSON
+	text   []byte   // that has them, each behind its size; only where it was read
 	low    []byte   // of each entry, 1 + the index of its value; 0: it has none
 	high   []byte   // the upper bytes of these; empty: all are 0
 
@@ -249,6 +250,14 @@ func appendSized(dst []byte, text string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
 
+// sizeBytes is how long a size is.
+func sizeBytes(size int) (bytes int) {
+	for bytes = 1; size >= 0x80; size >>= 7 {
+		bytes++
+	}
+	return bytes
+}
+
 func appendBool(dst []byte, is bool) []byte {
 	if is {
 		return append(dst, 1)
@@ -257,7 +266,8 @@ func appendBool(dst []byte, is bool) []byte {
 }
 
 // ParseColumns reads the first part of columns back. Of each column that is
-// asked for, Read has to read the part. Those of another version know nothing.
+// asked for, Read has to read the part, which it may do again for columns of the same
+// first part. Those of another version know nothing.
 func ParseColumns(head []byte) (c Columns, err error) {
 	r := blockReader{data: head}
 	if version := r.byte(); !r.failed && version != columnsVersion {
@@ -288,7 +298,7 @@ func ParseColumns(head []byte) (c Columns, err error) {
 // many entries.
 func (c *Columns) Read(number int, part []byte, entries int) error {
 	column, r := &c.list[number], blockReader{data: part}
-	column.values = r.values()
+	column.readValues(&r)
 	column.low = r.bytes(entries)
 	if column.high = r.data; len(r.data) > 0 {
 		column.high = r.bytes(entries)
@@ -299,14 +309,15 @@ func (c *Columns) Read(number int, part []byte, entries int) error {
 	return nil
 }
 
-// values reads values, none of which is empty.
-func (r *blockReader) values() [][]byte {
-	values := make([][]byte, r.count())
+// readValues reads values, none of which is empty.
+func (c *column) readValues(r *blockReader) {
+	values := r.count()
+	c.values, c.text = slices.Grow(c.values[:0], values)[:values], r.data
 	for i := range values {
-		values[i] = r.bytes(r.count())
-		r.failed = r.failed || len(values[i]) == 0
+		c.values[i] = r.bytes(r.count())
+		r.failed = r.failed || len(c.values[i]) == 0
 	}
-	return values
+	c.text = c.text[:len(c.text)-len(r.data)]
 }
 
 // isSound reports whether each code has a value.

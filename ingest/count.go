@@ -133,10 +133,10 @@ func (c *Count) reads() Reading {
 	return reads
 }
 
-// IsSummed reports whether summaries of bundles may have all that it needs.
-func (c *Count) IsSummed() bool {
+// CountsBundles reports whether headers or summaries of bundles may have all that it needs.
+func (c *Count) CountsBundles() bool {
 	reads := c.reads()
-	return reads&ReadColumns != 0 && reads&ReadTexts == 0 && c.Of.name == ""
+	return reads&ReadTexts == 0 && c.Of.name == "" && (reads&ReadColumns != 0 || reads == 0 && c.Search.Environment == "")
 }
 
 // ReadAll is all that says what entries are.

@@ -163,7 +163,7 @@ func TestMergedBlocksHoldTheSame(t *testing.T) {
 
 func read(t *testing.T, block ingest.Block) []ingest.Stored {
 	t.Helper()
-	entries, err := ingest.ParseEntries(block.AppendDirectory(nil), block.AppendTexts(nil))
+	entries, err := ingest.ParseEntries(nil, block.AppendDirectory(nil), block.AppendTexts(nil))
 	testenv.Must(t, err)
 	return entries
 }

@@ -37,22 +37,55 @@ func (n needle) mayBeInPlain(text []byte) bool {
 	return n.text == "" || n.isIn(text) || n.foreign && !isASCII(text)
 }
 
-func (n needle) isIn(text []byte) bool {
+func (n needle) isIn(text []byte) bool { return n.index(text) >= 0 }
+
+// index is where the needle may be first; negative: nowhere.
+func (n needle) index(text []byte) int {
 	if !n.letters {
-		return bytes.Contains(text, []byte(n.text))
+		return bytes.Index(text, []byte(n.text))
 	}
 	var lower [512]byte
 	step := len(lower) - len(n.text) + 1
 	if step <= 0 {
-		return true
+		return 0
 	}
-	for ; len(text) >= len(n.text); text = text[min(step, len(text)):] {
-		part := lowerASCII(lower[:], text[:min(len(lower), len(text))])
-		if bytes.Contains(part, []byte(n.text)) {
-			return true
+	for from := 0; len(text)-from >= len(n.text); from += step {
+		part := lowerASCII(lower[:], text[from:min(from+len(lower), len(text))])
+		if at := bytes.Index(part, []byte(n.text)); at >= 0 {
+			return from + at
 		}
 	}
-	return false
+	return -1
+}
+
+// A haystack is plain texts, one behind the other, in which a needle is looked for
+// at once: most have none.
+type haystack struct {
+	needle needle
+	all    []byte // the texts, with something between them
+	at     int    // the end of the last text
+	next   int    // where the needle is; negative: nowhere behind the last text
+	any    bool   // it may be in any text
+}
+
+func (n needle) in(texts []byte) haystack {
+	if n.text == "" || n.foreign && !isASCII(texts) {
+		return haystack{any: true, next: -1}
+	}
+	return haystack{needle: n, all: texts, next: n.index(texts)}
+}
+
+// mayHave reports whether the needle may be in the next text, which begins behind a gap.
+func (h *haystack) mayHave(gap, size int) bool {
+	begin := h.at + gap
+	h.at = begin + size
+	for h.next >= 0 && h.next < begin {
+		from := h.next + 1
+		if h.next = h.needle.index(h.all[from:]); h.next >= 0 {
+			h.next += from
+		}
+	}
+	return h.any || h.next >= 0 && h.next+len(h.needle.text) <= h.at
 }
 
 // Each byte of a word of eight: one, and its highest bit.

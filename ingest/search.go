@@ -142,8 +142,7 @@ type Candidate struct {
 	Ref
 	Excluded bool // by its words, which are not kept
 
-	Bundle  [16]byte // the block that has the summary of its bundle; zero: it is in none
-	Bundled int      // how many blocks that are; 0: it is another block
+	Bundled int // of a bundle, which is named by its newest block: how many blocks it has; 0: it is a block
 }
 
 // A Key is the order of blocks in a search: by First, then by id.

@@ -129,12 +129,20 @@ func (f field) mark(c *Columns, rows []bool) (known bool) {
 
 // mark knows nothing where the words of a variable may be some of the phrase.
 func (p phrase) mark(c *Columns, rows []bool) (known bool) {
-	variable, needle, sure := c.inVariables(p), p.needle(), true
+	masks := c.at(maskColumn)
+	if masks == nil {
+		return false
+	}
+	var word [maxWordBytes]byte
+	variable, texts, sure := c.inVariables(p), p.needle().in(masks.text), true
 	known = c.markAt(maskColumn, rows, func(mask []byte) bool {
-		if variable == 0 && !needle.mayBeInPlain(mask) && !isCut(mask) {
+		if mask == nil {
 			return false
 		}
-		found, may := p.inMask(mask, variable)
+		if may := texts.mayHave(sizeBytes(len(mask)), len(mask)); variable == 0 && !may && !isCut(mask) {
+			return false
+		}
+		found, may := p.inMask(&word, mask, variable)
 		sure = sure && (found || !may)
 		return found
 	})
@@ -168,7 +176,7 @@ func mayBeVariable(word []byte) bool {
 // inMask reports whether a message with the mask surely has the phrase, or may
 // have it because some of its words, those of variable, may be in variables.
 // Bit i of sure and may says that the words so far end with i+1 of the phrase.
-func (p phrase) inMask(mask []byte, variable uint64) (found, maybe bool) {
+func (p phrase) inMask(buffer *[maxWordBytes]byte, mask []byte, variable uint64) (found, maybe bool) {
 	sure, may, last := uint64(0), uint64(0), uint64(1)<<(len(p)-1)
 	next := func(word []byte) bool {
 		may = p.advance(may, word)
@@ -181,7 +189,7 @@ func (p phrase) inMask(mask []byte, variable uint64) (found, maybe bool) {
 		if end < 0 {
 			end = len(mask)
 		}
-		if eachWord(mask[:end], next); end == len(mask) {
+		if eachWordIn(buffer, mask[:end], next); end == len(mask) {
 			break
 		}
 		sure, may = 0, inVariable(may, variable, len(p))

@@ -129,9 +129,10 @@ func (c *column) appendTable(dst []byte) []byte {
 // ReadTable reads a column of a summary back, whose memory it shares.
 func (c *Columns) ReadTable(number int, part []byte) error {
 	column, r := &c.list[number], blockReader{data: part}
-	column.values = r.values()
+	column.readValues(&r)
 	rows := r.count()
-	column.low, column.high, column.weights = make([]byte, rows), make([]byte, rows), make([]int64, rows)
+	column.low, column.high = slices.Grow(column.low[:0], rows)[:rows], slices.Grow(column.high[:0], rows)[:rows]
+	column.weights = slices.Grow(column.weights[:0], rows)[:rows]
 	for i := range rows {
 		code := r.int()
 		r.failed = r.failed || code > len(column.values)
@@ -146,6 +147,40 @@ func (c *Columns) ReadTable(number int, part []byte) error {
 		return errBlock
 	}
 	return nil
+}
+
+// Tables returns the numbers of the columns of a summary that the count needs; false
+// where they don't suffice. A table of another column has levels as well.
+func (c *Count) Tables(summary *Columns) (numbers []int, known bool) {
+	tables := c.tables()
+	for _, paths := range tables {
+		if len(tables[0]) > 0 {
+			paths = append(paths, levelColumn)
+		}
+		needed, known := summary.needed(paths)
+		if !known {
+			return nil, false
+		}
+		if len(needed) > 1 {
+			needed = slices.DeleteFunc(needed, func(i int) bool { return summary.list[i].path == levelColumn })
+		}
+		for _, i := range needed {
+			if !slices.Contains(numbers, i) {
+				numbers = append(numbers, i)
+			}
+		}
+	}
+	return numbers, true
+}
+
+// tables are the paths of the columns that decide about the entries, and about the values of each field.
+func (c *Count) tables() [][]jsonPath {
+	conditions := columnsOf(conditionsOf(&c.Search))
+	tables := [][]jsonPath{conditions}
+	for i := range c.By {
+		tables = append(tables, slices.Concat(conditions, c.By[i].columns()))
+	}
+	return tables
 }
 
 // of returns the table of the one column among paths, besides levels; false
@@ -192,13 +227,8 @@ func (p jsonPath) isOfNoText() bool { return strings.HasPrefix(string(p), ":") }
 // AddSummary counts the entries of a bundle, whose header is that of all its
 // blocks; false: the summary can't tell, and none are counted.
 func (k *Counter) AddSummary(bundle *Candidate, summary *Columns) (known bool) {
-	conditions := columnsOf(conditionsOf(&k.count.Search))
 	tables, rows := make([]Columns, 1+len(k.count.By)), make([][]bool, 1+len(k.count.By)) // first without a field
-	for i := range tables {
-		paths := conditions
-		if i > 0 {
-			paths = slices.Concat(conditions, k.count.By[i-1].columns())
-		}
+	for i, paths := range k.count.tables() {
 		if tables[i], known = summary.of(paths); !known {
 			return false
 		}

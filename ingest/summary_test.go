@@ -25,7 +25,7 @@ func TestSummariesCountWhatTextsCount(t *testing.T) {
 		summary, known := readSummary(t, &count, blocks)
 		got, want := count.NewCounter(), count.NewCounter()
 		of := ingest.Candidate{Header: header, Ref: ingest.Ref{Project: "prj_1"}}
-		if !known || !count.IsSummed() || !got.AddSummary(&of, &summary) {
+		if !known || !count.CountsBundles() || !got.AddSummary(&of, &summary) {
 			continue
 		}
 		for i := range blocks {
@@ -63,7 +63,7 @@ func readSummary(t *testing.T, count *ingest.Count, blocks []ingest.Block) (summ
 	parts := summaryParts(blocks)
 	summary, err := ingest.ParseColumns(parts[0])
 	testenv.Must(t, err)
-	numbers, known := count.Columns(&summary)
+	numbers, known := count.Tables(&summary)
 	for _, i := range numbers {
 		testenv.Must(t, summary.ReadTable(i, parts[i+1]))
 	}
@@ -89,7 +89,7 @@ func FuzzReadTable(f *testing.F) {
 	}
 	f.Fuzz(func(_ *testing.T, head, part []byte) {
 		summary, err := ingest.ParseColumns(head)
-		numbers, known := count.Columns(&summary)
+		numbers, known := count.Tables(&summary)
 		if err != nil || !known {
 			return
 		}

@@ -55,7 +55,7 @@ func (b *Block) latest() time.Time {
 
 var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
 	"levels", "entries", "text_bytes", "words", "words_lack", "directory", "columns", "texts", "retention", "environments",
-	"bundle", "bundle_words", "bundled", "summary"}
+	"bundle", "bundled", "bundle_header", "bundle_words", "summary"}
 
 // Keep copies the blocks into the partitions of their days,
 // which it creates where they are missing.
@@ -112,11 +112,10 @@ func (s *Store) rows(blocks []*Block) [][]any {
 func (s *Store) row(b *Block) []any {
 	directory := s.codec.Pack(b.AppendDirectory(make([]byte, 0, 32*len(b.List))))
 	texts := s.codec.Pack(b.AppendTexts(make([]byte, 0, b.Bytes)))
-	words, bundled, summary := s.bundleRow(b)
-	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
+	return append([]any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
 		int16(b.Levels), b.Entries, int32(b.Bytes), []byte(b.Words.Filter), b.Words.Lacks, //nolint:gosec // bounded by the size of a record
 		directory, s.packColumns(b), texts, int16(b.Retention), int64(b.Environments), //nolint:gosec // bounded by the contract; 64 bits either way
-		b.bundle, words, bundled, summary}
+		b.bundle}, s.bundleRow(b)...)
 }
 
 // A packed block is what its row has of its entries, compressed; of each
@@ -154,7 +153,17 @@ func (s *Store) fetch(ctx context.Context, p *packed) (err error) {
 // unpacked is memory to unpack blocks into, one after the other.
 type unpacked struct {
 	directory, texts []byte
+	entries          []ingest.Stored
 	columns          [][]byte // their parts
+
+	ofBlock, ofBundle head
+}
+
+// takeMemory returns memory that is to be put back. It knows nothing of what was read before.
+func (s *Store) takeMemory() *unpacked {
+	into := s.memory.Get().(*unpacked) //nolint:forcetypeassert // it holds nothing else
+	into.ofBlock, into.ofBundle = head{}, head{}
+	return into
 }
 
 // size is how many bytes the last block has.
@@ -171,13 +180,14 @@ func (p packed) entries(codec *compression.Codec, into *unpacked) (entries []ing
 	if into.texts, err = codec.Unpack(p.texts, into.texts); err != nil {
 		return nil, fmt.Errorf("cannot unpack texts of %d bytes: %w", len(p.texts), err)
 	}
-	return ingest.ParseEntries(into.directory, into.texts)
+	into.entries, err = ingest.ParseEntries(into.entries, into.directory, into.texts)
+	return into.entries, err
 }
 
 // The least and the most headers of blocks that are read together: twice
 // as many each time, as most searches end soon; a count does not. A whole filter may take most of a megabyte.
 const (
-	minHeaders      = 64
+	minHeaders      = 16
 	countHeaders    = 256
 	maxHeaders      = 1024
 	maxWholeHeaders = 256
@@ -207,6 +217,7 @@ type headers struct {
 	begun   bool
 	ended   bool
 	bundles bundles
+	only    [][16]byte // blocks of these bundles; nil: all
 }
 
 // headersOf returns those that may match. Narrow blocks begin near the
@@ -236,7 +247,7 @@ func (h *headers) mayBefore(search *ingest.Search, key ingest.Key) bool {
 
 // fetch reads the next headers.
 func (h *headers) fetch(s *scan) error {
-	if err := h.exclude(s); err != nil {
+	if err := h.look(s); err != nil {
 		return err
 	}
 	q := newHeaderQuery(string(s.organization), s.search, h)
@@ -255,6 +266,7 @@ func (h *headers) fetch(s *scan) error {
 	}
 	s.fetched += len(h.fetched)
 	h.advance(s.search)
+	h.join(s.search)
 	most := maxHeaders
 	if q.whole {
 		most = maxWholeHeaders
@@ -270,7 +282,10 @@ func (h *headers) advance(search *ingest.Search) {
 		last := search.Key(&h.fetched[len(h.fetched)-1])
 		h.behind = &last
 	case h.bundles.end != nil:
-		h.behind, h.bundles.end = h.bundles.end, nil
+		if h.behind == nil || search.Sooner(*h.behind, *h.bundles.end) { // it looks at heads from before it
+			h.behind = h.bundles.end
+		}
+		h.bundles.end = nil
 	default:
 		h.ended = true
 	}
@@ -283,12 +298,8 @@ func scanHeader(row pgx.CollectableRow, d day, hashes []uint64) (c ingest.Candid
 	var environments int64
 	var words pgtype.DriverBytes
 	var lacks bool
-	var bundle *[16]byte
 	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Entries, &environments, &c.Bytes,
-		&lacks, &bundle, &c.Bundled, &words)
-	if bundle != nil {
-		c.Bundle = *bundle
-	}
+		&lacks, &words)
 	c.Words = ingest.Words{Filter: ingest.WordFilter(words), Of: hashes, Lacks: lacks}
 	c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
 	c.Environments = ingest.EnvironmentSet(environments)                                                //nolint:gosec // 64 bits either way
@@ -318,12 +329,14 @@ func newHeaderQuery(organization string, search *ingest.Search, h *headers) *hea
 	q := &headerQuery{search: search}
 	q.begin(headerColumns+q.words(), organization, h, h.behind)
 	q.without(&h.bundles)
-	q.end(h, h.size)
+	if h.only != nil {
+		q.write(` AND bundle = ANY(%s::uuid[])`, q.arg(h.only))
+	}
+	q.end(h, h.size, 1)
 	return q
 }
 
-const headerColumns = `block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes, words_lack,
-	bundle, coalesce(bundled, 0), `
+const headerColumns = `block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, entries, environments, text_bytes, words_lack, `
 
 func (q *headerQuery) write(format string, args ...any) { fmt.Fprintf(&q.text, format, args...) }
 
@@ -395,11 +408,11 @@ func (q *headerQuery) lines(column string, hashes []uint64) string {
 // maxLines is how many lines are read one by one: about as much work as a whole filter.
 const maxLines = 8
 
-func (q *headerQuery) end(h *headers, size int) {
+func (q *headerQuery) end(h *headers, size int, further int64) {
 	if h.reach.wide {
 		q.write(` AND max_seconds - min_seconds > %d`, narrow)
 	} else {
-		q.near()
+		q.near(further)
 	}
 	if q.search.OldestFirst {
 		q.write(` ORDER BY min_seconds, min_nanos, block LIMIT %d`, size)
@@ -409,8 +422,8 @@ func (q *headerQuery) end(h *headers, size int) {
 }
 
 // near is the condition that a block is narrow and reaches the first
-// searched time.
-func (q *headerQuery) near() {
+// searched time, or is the head of such a block: so many hours further.
+func (q *headerQuery) near(further int64) {
 	q.write(` AND max_seconds - min_seconds <= %d`, narrow)
 	after := q.search.Start.After
 	if q.search.OldestFirst {
@@ -428,6 +441,6 @@ func (q *headerQuery) near() {
 		to = &after.Time
 	}
 	if to != nil {
-		q.write(` AND max_seconds <= %s`, q.arg(to.Seconds+narrow))
+		q.write(` AND max_seconds <= %s`, q.arg(to.Seconds+further*narrow))
 	}
 }

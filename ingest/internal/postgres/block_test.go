@@ -47,7 +47,7 @@ func TestHeadersComeOutOfAnIndex(t *testing.T) {
 	days(t, pool, 90, firstDay, 4)
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO blocks SELECT 'org_' || i % 3, 'prj_' || i % 30, '2026-11-01'::timestamptz + i * interval '12 seconds',
-			gen_random_uuid(), i * 12 - CASE WHEN i % 50 = 0 THEN 90000 ELSE 0 END, 0, i * 12 + 20, 0, 4, '{0,0,1,0,0,0}', 100, '', false, '', '', '', NULL, NULL, NULL, 90, 0, NULL, CASE WHEN i % 10 = 0 THEN ''::bytea END
+			gen_random_uuid(), i * 12 - CASE WHEN i % 50 = 0 THEN 90000 ELSE 0 END, 0, i * 12 + 20, 0, 4, '{0,0,1,0,0,0}', 100, '', false, '', '', '', NULL, NULL, NULL, 90, 0, NULL, CASE WHEN i % 10 = 0 THEN 2 END
 			FROM generate_series(0, 20000) AS i`)
 		return err
 	})
@@ -70,12 +70,14 @@ func TestHeadersComeOutOfAnIndex(t *testing.T) {
 			h := &headers{reach: reach{day: dayOf(90, firstDay.AddDate(0, 0, 1)), wide: wide}, behind: search.Start.Seen}
 			queries := []*headerQuery{newHeaderQuery("org_1", &search, h)}
 			if !search.OldestFirst && !wide {
-				queries = append(queries, newBundleQuery("org_1", &search, h, []uint64{1}, 10))
+				excluding := *h
+				excluding.bundles.begun = true
+				queries = append(queries, newBundleQuery("org_1", &search, h, []uint64{1}, 10), newHeaderQuery("org_1", &search, &excluding))
 			}
 			for _, q := range queries {
 				whole := explain(t, pool, q.text.String(), q.args)
 				if strings.Contains(whole, "Sort  ") || strings.Contains(whole, "Filter: (project") || strings.Count(whole, "Index Scan using") != 1 ||
-					strings.Contains(whole, "bundle_words IS NOT NULL") || !strings.Contains(whole, "blocks_90_20261102") {
+					strings.Contains(whole, "bundled IS NOT NULL") || strings.Contains(whole, "bundle IS NULL") || !strings.Contains(whole, "blocks_90_20261102") {
 					t.Errorf("%s: %s\n%s", name, q.text.String(), whole)
 				}
 			}
@@ -144,7 +146,10 @@ func TestAPageLocksFewPartitions(t *testing.T) {
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error { return store.Keep(ctx, tx, blocks) })
 	err := pg.Snapshot(t.Context(), pool, func(tx pgx.Tx) error {
 		search := &ingest.Search{Limit: 10}
-		scan := scan{ctx: t.Context(), store: store, tx: tx, organization: "org_1", search: search, ends: time.Now().Add(time.Minute), most: DefaultLimits().Bytes}
+		scan := scan{
+			ctx: t.Context(), store: store, tx: tx, organization: "org_1", search: search, ends: time.Now().Add(time.Minute), most: DefaultLimits().Bytes,
+			unpacked: new(unpacked),
+		}
 		if err := scan.begin(); err != nil {
 			return err
 		}

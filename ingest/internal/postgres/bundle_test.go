@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -66,8 +67,7 @@ func (r *rig) removeHeads() (texts map[string]bool) {
 	r.t.Helper()
 	before := r.pageThrough(r.store(postgres.DefaultLimits()), "org_1", ingest.Search{Limit: 1000})
 	r.spoil(func(tx pgx.Tx) error {
-		_, err := tx.Exec(r.t.Context(), `DELETE FROM blocks WHERE bundle_words IS NOT NULL AND max_seconds % 2 = 0`)
-		return err
+		return removeBlocks(r.t.Context(), tx, `bundle_words IS NOT NULL AND max_seconds % 2 = 0`)
 	})
 	after := r.pageThrough(r.store(postgres.DefaultLimits()), "org_1", ingest.Search{Limit: 1000})
 	texts = map[string]bool{}
@@ -78,6 +78,19 @@ func (r *rig) removeHeads() (texts map[string]bool) {
 		r.t.Fatalf("%d of %d entries are left", len(after), len(before))
 	}
 	return texts
+}
+
+// removeBlocks removes blocks as a move does.
+func removeBlocks(ctx context.Context, tx pgx.Tx, which string) error {
+	rows, err := tx.Query(ctx, `DELETE FROM blocks WHERE `+which+` RETURNING bundle`)
+	if err != nil {
+		return err
+	}
+	bundles, err := pgx.CollectRows(rows, pgx.RowTo[*string])
+	if err == nil {
+		_, err = tx.Exec(ctx, postgres.PartBundles, 30, time.Unix(0, 0), time.Now().AddDate(100, 0, 0), bundles)
+	}
+	return err
 }
 
 // A word that is nowhere costs a look at each bundle, and not at each block.

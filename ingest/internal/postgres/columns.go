@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -35,7 +36,7 @@ func (s *Store) pack(appendParts func(each func(part []byte))) (packed []byte) {
 func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ingest.Count, entries int64) (
 	columns ingest.Columns, rows []bool, known bool, err error,
 ) {
-	columns, known, err = readParts(p.columns, codec, into, count, func(columns *ingest.Columns, number int, part []byte) error {
+	columns, known, err = into.readParts(p.columns, codec, &into.ofBlock, count.Columns, func(columns *ingest.Columns, number int, part []byte) error {
 		return columns.Read(number, part, int(entries))
 	})
 	if known {
@@ -46,40 +47,50 @@ func (p packed) readColumns(codec *compression.Codec, into *unpacked, count *ing
 
 // readSummary is readColumns of a bundle.
 func (p packed) readSummary(codec *compression.Codec, into *unpacked, count *ingest.Count) (summary ingest.Columns, known bool, err error) {
-	return readParts(p.summary, codec, into, count, (*ingest.Columns).ReadTable)
+	return into.readParts(p.summary, codec, &into.ofBundle, count.Tables, (*ingest.Columns).ReadTable)
 }
 
-func readParts(packed []byte, codec *compression.Codec, into *unpacked, count *ingest.Count, read func(of *ingest.Columns, number int, part []byte) error) (
-	columns ingest.Columns, known bool, err error,
-) {
+// A head is the first part of columns, as it was read last: most others are the same.
+type head struct {
+	packed  []byte
+	columns ingest.Columns
+}
+
+func (u *unpacked) readParts(packed []byte, codec *compression.Codec, head *head, needed func(of *ingest.Columns) ([]int, bool),
+	read func(of *ingest.Columns, number int, part []byte) error,
+) (columns ingest.Columns, known bool, err error) {
 	parts, err := columnParts(packed)
 	if err != nil || len(parts) == 0 {
 		return columns, false, err
 	}
-	into.columns = slices.Grow(into.columns, max(0, len(parts)-len(into.columns)))[:len(parts)]
+	u.columns = slices.Grow(u.columns, max(0, len(parts)-len(u.columns)))[:max(len(parts), len(u.columns))]
 	unpack := func(i int) (err error) {
-		into.columns[i], err = codec.Unpack(parts[i], into.columns[i])
+		u.columns[i], err = codec.Unpack(parts[i], u.columns[i])
 		return err
 	}
-	if err := unpack(0); err != nil {
-		return columns, false, err
+	if !bytes.Equal(head.packed, parts[0]) {
+		if err := unpack(0); err != nil {
+			return columns, false, err
+		}
+		if head.columns, err = ingest.ParseColumns(u.columns[0]); err != nil {
+			head.packed = nil
+			return columns, false, err
+		}
+		head.packed = append(head.packed[:0], parts[0]...)
 	}
-	if columns, err = ingest.ParseColumns(into.columns[0]); err != nil {
-		return columns, false, err
-	}
-	needed, known := count.Columns(&columns)
-	for _, i := range needed {
+	numbers, known := needed(&head.columns)
+	for _, i := range numbers {
 		if i+1 >= len(parts) {
 			return columns, false, errColumns
 		}
 		if err := unpack(i + 1); err != nil {
 			return columns, false, err
 		}
-		if err := read(&columns, i, into.columns[i+1]); err != nil {
+		if err := read(&head.columns, i, u.columns[i+1]); err != nil {
 			return columns, false, err
 		}
 	}
-	return columns, known, nil
+	return head.columns, known, nil
 }
 
 var errColumns = errors.New("the columns of a block are damaged")

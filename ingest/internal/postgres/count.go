@@ -32,6 +32,7 @@ func (s *Store) CountMoved(ctx context.Context, organization pg.Organization, co
 		if count.MaxBytes > 0 {
 			scan.most = min(scan.most, count.MaxBytes)
 		}
+		scan.count = &count
 		for _, h := range scan.headers {
 			h.size = countHeaders
 		}
@@ -54,8 +55,8 @@ type counting struct {
 	headers *ingest.Counter
 
 	mu     sync.Mutex
-	from   *ingest.Instant // as that of ingest.Counted
-	unsure []toRead        // blocks whose summaries or columns don't know what is asked
+	from   *ingest.Instant    // as that of ingest.Counted
+	unsure []ingest.Candidate // blocks and bundles whose columns or summaries don't know what is asked
 }
 
 // endAt notes that the share was used up at an instant.
@@ -98,13 +99,14 @@ func (c *counting) share(feed func(ctx context.Context, blocks chan<- readBlock)
 
 // work counts blocks until there are no more, or the time is up.
 func (c *counting) work(ctx context.Context, counter *ingest.Counter, blocks <-chan readBlock) error {
-	var into unpacked
+	into := c.scan.store.takeMemory()
+	defer c.scan.store.memory.Put(into)
 	for block := range blocks {
 		if c.late() {
 			c.endAt(block.of.Max)
 			continue
 		}
-		if err := c.read(ctx, counter, block, &into); err != nil {
+		if err := c.read(ctx, counter, block, into); err != nil {
 			return fmt.Errorf("cannot read block %s: %w", uuidText(block.of.ID), err)
 		}
 	}
@@ -124,7 +126,7 @@ func (c *counting) read(ctx context.Context, counter *ingest.Counter, block read
 	case err != nil:
 		return err
 	case !known:
-		c.readMore(ingest.ReadAll, block.of)
+		c.isUnsure(block.of)
 		return nil
 	case block.reads == ingest.ReadColumns:
 		counter.AddColumns(&block.of, &columns, rows)
@@ -146,17 +148,15 @@ func (c *counting) read(ctx context.Context, counter *ingest.Counter, block read
 func (c *counting) readSummary(counter *ingest.Counter, bundle readBlock, into *unpacked) error {
 	summary, known, err := bundle.packed.readSummary(c.scan.store.codec, into, c.count)
 	if err == nil && (!known || !counter.AddSummary(&bundle.of, &summary)) {
-		c.readMore(ingest.ReadColumns, bundle.bundled...)
+		c.isUnsure(bundle.of)
 	}
 	return err
 }
 
-func (c *counting) readMore(reads ingest.Reading, blocks ...ingest.Candidate) {
+func (c *counting) isUnsure(of ingest.Candidate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, block := range blocks {
-		c.unsure = append(c.unsure, toRead{block: block, reads: reads})
-	}
+	c.unsure = append(c.unsure, of)
 }
 
 // readEntries counts one entry after the other.
@@ -192,7 +192,6 @@ func (c *counting) late() bool { return !c.scan.store.clock().Before(c.scan.ends
 // feed goes through the headers until the share is used up.
 func (c *counting) feed(ctx context.Context, blocks chan<- readBlock) error {
 	var due fetching
-	bundles := gathering{count: c.count}
 	for seen := false; ; seen = true {
 		block, err := c.scan.Next()
 		if err != nil {
@@ -202,35 +201,39 @@ func (c *counting) feed(ctx context.Context, blocks chan<- readBlock) error {
 			c.endAt(block.Max)
 			block = nil
 		}
-		var ready []toRead
-		if block != nil {
-			ready = bundles.add(block)
-		} else {
-			ready = bundles.rest()
-		}
-		for _, r := range ready {
-			if err := c.take(ctx, &due, r, blocks); err != nil {
-				return err
-			}
-		}
 		if block == nil {
 			return c.fetch(ctx, &due, blocks)
+		}
+		reads, some := c.count.Reads(block)
+		if !some {
+			continue
+		}
+		if block.Bundled > 0 && reads != 0 {
+			reads = ingest.ReadSummary
+		}
+		if err := c.take(ctx, &due, toRead{*block, reads}, blocks); err != nil {
+			return err
 		}
 	}
 }
 
-// feedUnsure reads more of blocks.
+// feedUnsure reads the blocks of bundles, and the texts of blocks.
 func (c *counting) feedUnsure(ctx context.Context, blocks chan<- readBlock) error {
-	var due fetching
 	list := c.unsure
 	c.unsure = nil
-	slices.SortFunc(list, func(a, b toRead) int { return b.block.Max.Compare(a.block.Max) })
+	if bundles := slices.DeleteFunc(slices.Clone(list), func(of ingest.Candidate) bool { return of.Bundled == 0 }); len(bundles) > 0 {
+		c.unsure = slices.DeleteFunc(list, func(of ingest.Candidate) bool { return of.Bundled > 0 })
+		c.scan.readBundles(bundles)
+		return c.feed(ctx, blocks)
+	}
+	var due fetching
+	slices.SortFunc(list, func(a, b ingest.Candidate) int { return b.Max.Compare(a.Max) })
 	for i := range list {
 		if i > 0 && c.scan.Spent() {
-			c.endAt(list[i].block.Max)
+			c.endAt(list[i].Max)
 			break
 		}
-		if err := c.take(ctx, &due, list[i], blocks); err != nil {
+		if err := c.take(ctx, &due, toRead{list[i], ingest.ReadAll}, blocks); err != nil {
 			return err
 		}
 	}
@@ -258,7 +261,6 @@ func (c *counting) fetch(ctx context.Context, due *fetching, blocks chan<- readB
 			return fmt.Errorf("cannot read %d blocks: %w", len(of), err)
 		}
 		for _, block := range found {
-			block.bundled = due.bundled[block.of.ID]
 			select {
 			case blocks <- block:
 			case <-ctx.Done():

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,18 +9,16 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// toRead is a block, or a bundle with the header of all its blocks, and what a count reads of it.
+// toRead is a block or a bundle, and what a count reads of it.
 type toRead struct {
-	block   ingest.Candidate
-	reads   ingest.Reading
-	bundled []ingest.Candidate // of a bundle: its blocks that may match
+	block ingest.Candidate
+	reads ingest.Reading
 }
 
 // fetching are blocks to read, by what is read together.
 type fetching struct {
-	of      map[fetchKey][]ingest.Candidate // bounded by fetchBytes
-	bundled map[[16]byte][]ingest.Candidate // of bundles, bounded by fetchBytes
-	bytes   int                             // about how many are read
+	of    map[fetchKey][]ingest.Candidate // bounded by fetchBytes
+	bytes int                             // about how many are read
 }
 
 // fetchBytes is about how much is read in one query, and fetchedAhead how many
@@ -42,11 +39,10 @@ type fetchKey struct {
 func (f *fetching) add(r toRead) (bytes int) {
 	key := fetchKey{dayOf(r.block.RetentionDays, r.block.ReceivedAt), r.reads}
 	if f.of == nil {
-		f.of, f.bundled = map[fetchKey][]ingest.Candidate{}, map[[16]byte][]ingest.Candidate{}
+		f.of = map[fetchKey][]ingest.Candidate{}
 	}
 	f.of[key] = append(f.of[key], r.block)
 	if r.reads == ingest.ReadSummary {
-		f.bundled[r.block.ID] = r.bundled
 		bytes += summaryBytes
 	}
 	entries := int(r.block.Entries.Sum())
@@ -76,9 +72,8 @@ const (
 // A readBlock is a block as it is stored, as far as it was read.
 type readBlock struct {
 	packed
-	of      ingest.Candidate
-	reads   ingest.Reading
-	bundled []ingest.Candidate // of a bundle, as that of toRead
+	of    ingest.Candidate
+	reads ingest.Reading
 }
 
 // read reads the blocks that are still there: days go, and blocks are merged.
@@ -115,82 +110,4 @@ func (k fetchKey) read(s *scan, of []ingest.Candidate) (found []readBlock, err e
 			return err
 		})
 	return found, err
-}
-
-// gathering puts the blocks of bundles together that a count may count as one. The
-// head of a bundle comes first. It counts as gone in part where blocks are missing.
-type gathering struct {
-	count *ingest.Count
-	open  []*gathered // at most maxGathered
-}
-
-// gathered are the blocks of a bundle that have come.
-type gathered struct {
-	toRead
-	left int // how many have not
-}
-
-// maxGathered is more bundles than mostly overlap.
-const maxGathered = 64
-
-// add takes the next block, and returns what is to be read now.
-func (g *gathering) add(block *ingest.Candidate) (ready []toRead) {
-	reads, some := g.count.Reads(block)
-	i := slices.IndexFunc(g.open, func(b *gathered) bool { return b.block.ID == block.Bundle })
-	switch {
-	case i >= 0:
-		g.open[i].join(block, some)
-	case block.Bundled > 0 && g.count.IsSummed():
-		if len(g.open) == maxGathered {
-			ready, g.open = g.parts(g.open[0]), g.open[1:]
-		}
-		i, g.open = len(g.open), append(g.open, &gathered{toRead: toRead{block: *block}, left: block.Bundled})
-		g.open[i].join(block, some)
-	case some:
-		return []toRead{{block: *block, reads: reads}}
-	default:
-		return nil
-	}
-	if of := g.open[i]; of.left == 0 {
-		ready, g.open = append(ready, g.whole(of)...), slices.Delete(g.open, i, i+1)
-	}
-	return ready
-}
-
-// join adds a block, the head first.
-func (b *gathered) join(block *ingest.Candidate, some bool) {
-	if b.left--; block.ID != b.block.ID {
-		b.block.Include(&block.Header)
-	}
-	if some {
-		b.bundled = append(b.bundled, *block)
-	}
-}
-
-// whole returns a bundle that has all its blocks.
-func (g *gathering) whole(of *gathered) []toRead {
-	of.block.Excluded = false // only the head is
-	if reads, _ := g.count.Reads(&of.block); reads != ingest.ReadColumns || len(of.bundled) == 0 {
-		return g.parts(of)
-	}
-	of.reads = ingest.ReadSummary
-	return []toRead{of.toRead}
-}
-
-// parts returns the blocks of a bundle.
-func (g *gathering) parts(of *gathered) (ready []toRead) {
-	for _, block := range of.bundled {
-		reads, _ := g.count.Reads(&block)
-		ready = append(ready, toRead{block: block, reads: reads})
-	}
-	return ready
-}
-
-// rest returns the blocks of bundles that are not whole.
-func (g *gathering) rest() (ready []toRead) {
-	for _, of := range g.open {
-		ready = append(ready, g.parts(of)...)
-	}
-	g.open = nil
-	return ready
 }

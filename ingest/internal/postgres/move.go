@@ -361,8 +361,16 @@ func (m *Moves) Finish(ctx context.Context, move *Move) error {
 		if _, err := tx.Exec(ctx, planning); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `DELETE FROM blocks AS b USING moving_blocks AS t WHERE `+ofDay+` AND t.move = $4
-			AND b.organization = t.organization AND b.project = t.project AND b.received_at = t.received_at AND b.block = t.block`, d.args(move.Number)...)
+		rows, err := tx.Query(ctx, `WITH gone AS (DELETE FROM blocks AS b USING moving_blocks AS t WHERE `+ofDay+` AND t.move = $4
+			AND b.organization = t.organization AND b.project = t.project AND b.received_at = t.received_at AND b.block = t.block RETURNING b.bundle)
+			SELECT DISTINCT bundle FROM gone WHERE bundle IS NOT NULL`, d.args(move.Number)...)
+		if err != nil {
+			return err
+		}
+		bundles, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+		if err == nil {
+			_, err = tx.Exec(ctx, partBundles, d.args(bundles)...)
+		}
 		return err
 	})
 }

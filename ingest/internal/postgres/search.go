@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -50,8 +49,9 @@ func (s *Store) scan(ctx context.Context, organization pg.Organization, search *
 		search := *search // a retry begins like the first try
 		scan := scan{
 			ctx: ctx, store: s, tx: tx, organization: organization, search: &search,
-			ends: s.clock().Add(s.limits.Time), most: s.limits.Bytes,
+			ends: s.clock().Add(s.limits.Time), most: s.limits.Bytes, unpacked: s.takeMemory(),
 		}
+		defer s.memory.Put(scan.unpacked)
 		if search.Query.IsInColumns() {
 			scan.sifts = &ingest.Count{Search: search}
 		}
@@ -78,9 +78,10 @@ type scan struct {
 	headers      []*headers
 	merges       int64 // of the organization's blocks, so far
 	moved        ingest.Moved
-	unpacked     unpacked
-	fetched      int           // headers
-	opened       int           // blocks of which the texts were read
+	unpacked     *unpacked
+	fetched      int // headers
+	ahead        ahead
+	count        *ingest.Count // whose bundles count as one where they can; nil: it is a search
 	sifts        *ingest.Count // counts what the search finds, where columns can tell; nil: they can't
 }
 
@@ -135,6 +136,7 @@ func (s *scan) Next() (*ingest.Candidate, error) {
 		}
 		next := &from.fetched[0]
 		from.fetched, from.sifted = from.fetched[1:], max(0, from.sifted-1)
+		s.ahead.from, s.ahead.size = from, next.Bytes
 		s.read += headerBytes
 		return next, nil
 	}
@@ -176,7 +178,7 @@ const (
 // columns: they are read in a fiftieth of the time. Pages that fill soon
 // do without.
 func (s *scan) sift(from *headers) error {
-	if s.sifts == nil || s.opened < siftAfter || from.sifted > 0 || from.fetched[0].Excluded {
+	if s.sifts == nil || s.ahead.opened < siftAfter || from.sifted > 0 || from.fetched[0].Excluded {
 		return nil
 	}
 	from.sifted = min(len(from.fetched), siftHeaders)
@@ -194,6 +196,7 @@ func (s *scan) sift(from *headers) error {
 	if err != nil {
 		return err
 	}
+	s.ahead.rows = map[[16]byte][]bool{}
 	for _, block := range blocks {
 		if !s.mayFind(&block) {
 			i := slices.IndexFunc(from.fetched, func(c ingest.Candidate) bool { return c.ID == block.of.ID })
@@ -206,38 +209,12 @@ func (s *scan) sift(from *headers) error {
 // mayFind reports whether a block may have a match, by its columns. Where
 // these are damaged, the texts decide.
 func (s *scan) mayFind(block *readBlock) bool {
-	_, rows, known, err := block.readColumns(s.store.codec, &s.unpacked, s.sifts, block.of.Entries.Sum())
-	return err != nil || !known || slices.Contains(rows, true)
-}
-
-// Read unpacks a block's entries.
-func (s *scan) Read(block ingest.Ref) (entries []ingest.Stored, err error) {
-	s.opened++
-	var found packed
-	args := []any{s.organization, block.Project, block.ReceivedAt, uuidText(block.ID), int16(block.RetentionDays)} //nolint:gosec // bounded by the contract
-	err = s.query(`SELECT directory, `+textsColumns+` FROM blocks
-		WHERE organization = $1 AND project = $2 AND received_at = $3 AND block = $4::uuid AND retention = $5`,
-		args, func(rows pgx.Rows) (err error) {
-			found, err = pgx.CollectOneRow(rows, scanPacked)
-			return err
-		})
-	if errors.Is(err, pgx.ErrNoRows) { // its day was dropped, or it was merged
-		return nil, nil
+	_, rows, known, err := block.readColumns(s.store.codec, s.unpacked, s.sifts, block.of.Entries.Sum())
+	if err != nil || !known {
+		return true
 	}
-	if err == nil {
-		err = s.store.fetch(s.ctx, &found)
-	}
-	if found.object != nil && err != nil && s.isGone(block) {
-		return nil, nil
-	}
-	if err == nil {
-		entries, err = found.entries(s.store.codec, &s.unpacked)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read block %s: %w", uuidText(block.ID), err)
-	}
-	s.read += s.unpacked.size()
-	return entries, nil
+	s.ahead.rows[block.of.ID] = rows
+	return slices.Contains(rows, true)
 }
 
 // isGone reports whether a block of the snapshot is there no more, as with it

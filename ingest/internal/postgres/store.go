@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"embed"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,6 +71,7 @@ type Store struct {
 	clock   func() time.Time
 	metrics metrics
 	codec   *compression.Codec
+	memory  sync.Pool // of unpacked: blocks, which idle ones hold until the second garbage collection
 }
 
 // NewStore makes a store on a schema that is migrated.
@@ -77,13 +79,14 @@ func NewStore(config Config) *Store {
 	return &Store{
 		readers: config.Readers, replica: config.Replica, objects: config.Objects, limits: config.Limits, moves: config.Moves,
 		bundles: bundlesAtOnce, clock: config.Clock, metrics: newMetrics(config.Metrics), codec: compression.New(maxBlockBytes),
+		memory: sync.Pool{New: func() any { return new(unpacked) }},
 	}
 }
 
 // rights are what serving needs of each table.
 var rights = pg.Rights{
 	// DELETE: by erasures and merges; UPDATE: once, to archive
-	"blocks":          "SELECT, INSERT, DELETE, UPDATE (texts), UPDATE (object), UPDATE (object_at), UPDATE (object_bytes)",
+	"blocks":          "SELECT, INSERT, DELETE, UPDATE (texts), UPDATE (object), UPDATE (object_at), UPDATE (object_bytes), UPDATE (bundle), UPDATE (bundled)",
 	"block_days":      "SELECT, INSERT, DELETE",
 	"objects":         "SELECT, INSERT, UPDATE, DELETE",
 	"deleted_objects": "SELECT, INSERT, DELETE",

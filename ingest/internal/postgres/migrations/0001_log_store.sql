@@ -22,9 +22,10 @@ CREATE TABLE blocks (
 	object_bytes int,
 	retention    smallint    NOT NULL CHECK (retention > 0), -- days
 	environments bigint      NOT NULL, -- which environments its entries can be of, one of 64 bits each
-	bundle       uuid,                 -- the block that has the filter and the summary of its bundle; null: it is in none
-	bundle_words bytea,                -- which words and values the blocks of the bundle can hold; null: another block has it, or it is alone
-	bundled      smallint,             -- how many blocks the bundle has; null: another block says it
+	bundle       uuid,                 -- the newest block of its bundle, which has the columns below; null: it is in none
+	bundled      smallint,             -- how many blocks the bundle has, all of which are there; null: another block says it, or some are gone
+	bundle_header bytea,               -- their begin, size, environments and number of entries of each level
+	bundle_words bytea,                -- which words and values they can hold; null: the block is alone
 	summary      bytea,                -- zstd of how many entries of the bundle have each value of frequent fields
 	PRIMARY KEY (organization, project, received_at, block, retention),
 	CHECK ((min_seconds, min_nanos) <= (max_seconds, max_nanos))
@@ -49,9 +50,13 @@ CREATE INDEX blocks_of_project_by_begin ON blocks (organization, project, min_se
 CREATE INDEX wide_blocks_by_end ON blocks (organization, max_seconds DESC, max_nanos DESC, block DESC) WHERE max_seconds - min_seconds > 3600;
 CREATE INDEX wide_blocks_by_begin ON blocks (organization, min_seconds, min_nanos, block) WHERE max_seconds - min_seconds > 3600;
 
--- A search for words goes through bundles first.
-CREATE INDEX bundles_by_end ON blocks (organization, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundle_words IS NOT NULL;
-CREATE INDEX bundles_of_project_by_end ON blocks (organization, project, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundle_words IS NOT NULL;
+-- A count and a search for words go through bundles first.
+CREATE INDEX bundles_by_end ON blocks (organization, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundled IS NOT NULL;
+CREATE INDEX bundles_of_project_by_end ON blocks (organization, project, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundled IS NOT NULL;
+
+-- And then through the blocks of those that may have what it looks for, which are mostly few, and the blocks in none.
+CREATE INDEX unbundled_blocks_by_end ON blocks (organization, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundle IS NULL;
+CREATE INDEX unbundled_blocks_of_project_by_end ON blocks (organization, project, max_seconds DESC, max_nanos DESC, block DESC) WHERE bundle IS NULL;
 
 -- What merges look for: few blocks of each project and day.
 CREATE INDEX small_blocks_by_receipt ON blocks (organization, project, received_at) WHERE text_bytes < 65536;
