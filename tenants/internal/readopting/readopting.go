@@ -152,7 +152,7 @@ type KeyState string
 const (
 	InForce KeyState = "in force"
 	Revoked KeyState = "revoked" // and stays so
-	Expired KeyState = "expired" // it is not readopted
+	Expired KeyState = "expired" // it is not readopted, nor is a revoked one past its end
 	Gone    KeyState = "gone"    // its hash is: nobody can admit it
 )
 
@@ -161,10 +161,10 @@ func (o Orphan) KeyState(now time.Time) KeyState {
 	switch {
 	case o.Hash == "":
 		return Gone
-	case o.Revoked:
-		return Revoked
 	case o.Credential.ExpiresAt != nil && !o.Credential.ExpiresAt.After(now):
 		return Expired
+	case o.Revoked:
+		return Revoked
 	}
 	return InForce
 }
