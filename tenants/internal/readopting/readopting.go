@@ -69,6 +69,31 @@ func unknown(ctx context.Context, tx pgx.Tx, all []bus.Named) (found []bool, err
 	return found, nil
 }
 
+// IsOrganization reports whether there is an organization with an id that
+// is not going to be deleted. tx acts as the system.
+func IsOrganization(ctx context.Context, tx pgx.Tx, id string) (bool, error) {
+	return exists(ctx, tx, `SELECT FROM organizations WHERE organization = $1 AND deletion = ''`, id)
+}
+
+// IsReadopted reports whether there is a project or a key with an id. tx
+// acts as the system.
+func IsReadopted(ctx context.Context, tx pgx.Tx, id string) (bool, error) {
+	return exists(ctx, tx, `SELECT FROM projects WHERE id = $1 UNION ALL SELECT FROM api_keys WHERE id = $1`, id)
+}
+
+// IsErased reports whether an organization or a project is deleted or is
+// going to be. tx acts as the system.
+func IsErased(ctx context.Context, tx pgx.Tx, id string) (bool, error) {
+	return exists(ctx, tx, `SELECT FROM deletions WHERE id = $1 AND state <> 'cancelled'`, id)
+}
+
+func exists(ctx context.Context, tx pgx.Tx, query, id string) (found bool, err error) {
+	if err = tx.QueryRow(ctx, `SELECT EXISTS (`+query+`)`, id).Scan(&found); err != nil {
+		err = fmt.Errorf("cannot find %q: %w", id, err)
+	}
+	return found, err
+}
+
 // Find returns the orphans, each after what it belongs to. held is what other
 // modules hold. What was deleted before anything was lost is no orphan, nor
 // is a key whose credential is gone, unless it comes with its project or
