@@ -177,6 +177,7 @@ var foreignReads = map[string][]string{
 	"audit":         {"organizations", "deletions", "projects", "api_keys", "service_tokens", "members", "passkeys", "webhooks"},
 	"bus":           {"api_keys", "service_tokens", "sessions", "deletions"}, // whether a credential was forgotten, or its holder is deleted
 	"notifications": {"organizations", "projects", "members"},                // whether they are to be deleted; who gets mail
+	"readopting":    {"organizations", "projects", "api_keys", "deletions"},  // what an earlier run has done
 }
 
 var (

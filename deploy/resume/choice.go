@@ -56,13 +56,31 @@ func (c Choice) of(o tenants.Orphan) fate {
 	return stays
 }
 
-// checkKnown refuses ids that are not listed, but for those of
-// organizations that an earlier run has readopted.
+// readopts are the ids to readopt. With all, these are also organizations
+// that an owner is named for: an earlier run may have readopted them.
+func (c Choice) readopts() []string {
+	ids := slices.Clone(c.Readopt)
+	if slices.Contains(c.Readopt, everything) {
+		for _, owner := range c.Owner {
+			if organization, _, named := strings.Cut(owner, "="); named {
+				ids = append(ids, organization)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// lists reports whether something with an id is listed; all is.
+func (o *orphans) lists(id string) bool {
+	return id == everything || slices.ContainsFunc(o.all, func(one orphan) bool { return one.ID() == id })
+}
+
+// checkKnown refuses ids that are not listed, but for those of what an
+// earlier run has readopted or erased.
 func (o *orphans) checkKnown() error {
 	for _, id := range slices.Concat(o.Readopt, o.Erase) {
-		known := id == everything || slices.Contains(o.again, id) ||
-			slices.ContainsFunc(o.all, func(one orphan) bool { return one.ID() == id })
-		if !known {
+		if !o.lists(id) && !slices.Contains(o.again, id) && !slices.Contains(o.done, id) {
 			return fmt.Errorf("%q is not among what tenants lacks: weir resume lists that", id)
 		}
 	}

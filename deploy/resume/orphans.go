@@ -51,6 +51,7 @@ type orphans struct {
 	home   *tenants.Orphanage
 	all    []orphan          // each after what it belongs to
 	again  []string          // organizations without an owner that an earlier run has readopted
+	done   []string          // ids of what else an earlier run has readopted or erased
 	owners map[string]string // by organization; bounded by those that are to be readopted
 	now    time.Time
 }
@@ -139,19 +140,7 @@ func (i *installation) weigh(ctx context.Context, one tenants.Orphan) (weighed o
 
 // choose checks what is chosen.
 func (o *orphans) choose(ctx context.Context, i *installation) error {
-	err := pg.InTxAsSystem(ctx, i.pools["tenants"], func(tx pgx.Tx) error {
-		for _, id := range o.Readopt {
-			of := erasure.Deletion{Organization: id}
-			listed := id == everything || slices.ContainsFunc(o.all, func(one orphan) bool { return one.ID() == id })
-			if unknown, err := tenants.Unknown(ctx, tx, []erasure.Deletion{of}); err != nil {
-				return err
-			} else if !listed && len(unknown) == 0 {
-				o.again = append(o.again, id)
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := pg.InTxAsSystem(ctx, i.pools["tenants"], func(tx pgx.Tx) error { return o.findDone(ctx, tx) }); err != nil {
 		return fmt.Errorf("tenants: %w", err)
 	}
 	if err := o.checkKnown(); err != nil {
@@ -160,12 +149,50 @@ func (o *orphans) choose(ctx context.Context, i *installation) error {
 	if err := o.chooseOwners(); err != nil {
 		return err
 	}
+	for _, organization := range o.again {
+		if err := o.home.CheckOwnerless(ctx, organization); err != nil {
+			return err
+		}
+	}
 	for organization, owner := range o.owners {
 		if err := o.home.CheckOwner(ctx, organization, owner); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// findDone finds what an earlier run has done of what is chosen.
+func (o *orphans) findDone(ctx context.Context, tx pgx.Tx) error {
+	for _, id := range o.readopts() {
+		if o.lists(id) {
+			continue
+		}
+		if is, err := tenants.IsOrganization(ctx, tx, id); err != nil {
+			return err
+		} else if is {
+			o.again = append(o.again, id)
+		} else if err := o.addDone(ctx, tx, id, tenants.IsReadopted); err != nil {
+			return err
+		}
+	}
+	for _, id := range o.Erase {
+		if err := o.addDone(ctx, tx, id, tenants.IsErased); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *orphans) addDone(ctx context.Context, tx pgx.Tx, id string, is func(context.Context, pgx.Tx, string) (bool, error)) error {
+	if o.lists(id) {
+		return nil
+	}
+	done, err := is(ctx, tx, id)
+	if done {
+		o.done = append(o.done, id)
+	}
+	return err
 }
 
 // left returns ErrOrphans if nothing was chosen for some. Keys are taken

@@ -210,12 +210,17 @@ func testOrphans(t *testing.T, ran bool) {
 	}
 	said, err = d.chooses(t.Context(), t, true, choice, "Readopted: "+kept.organization)
 	says(t, said, err, "context canceled", "Readopted: "+kept.organization)
-	choice.Readopt = []string{kept.organization, "all"}
+	again := choice
+	choice.Readopt, choice.Owner = []string{"all"}, []string{kept.organization + "=ada@example.com"} // nothing of it is left to list
 	said, err = d.chooses(t.Context(), t, true, choice, "")
 	says(t, said, err, "", "https://weir.example/console/join#weirinv_", "Erased: "+erased.organization, "Done")
 	code := "weirinv_" + strings.Fields(said[strings.Index(said, "#weirinv_")+len("#weirinv_"):])[0]
 	said, err = d.chooses(t.Context(), t, false, resume.Choice{}, "")
 	says(t, said, err, "", "Every position is in its log")
+	_, err = d.chooses(t.Context(), t, false, resume.Choice{Readopt: []string{erased.organization}, Owner: []string{"ada@example.com"}}, "")
+	says(t, "", err, "is not among what tenants lacks") // it is deleted
+	said, err = d.chooses(t.Context(), t, false, again, "")
+	says(t, said, err, "", "Nothing was changed")
 
 	d.runs(t, "after", func(t *testing.T, api *client.Client, env allinone.DevEnv) {
 		d.readopted(t, api, env, &kept, ran)
@@ -228,10 +233,15 @@ func testOrphans(t *testing.T, ran bool) {
 		d.gone(t, erased.organization, "") // with all that its topics had
 		d.refusesKey(t, api, erased.key)
 	})
+	_, err = d.chooses(t.Context(), t, false, again, "")
+	says(t, "", err, "it has members, who invite others") // before anything is done
+	_, err = d.chooses(t.Context(), t, true, resume.Choice{Readopt: []string{erased.organization}, Owner: []string{"bo@example.com"}}, "")
+	says(t, "", err, "is not among what tenants lacks") // it is gone
 	d.doctorFinds(t, "knows every organization and project")
 	d.booked(t)
 	d.named(t, "Kept", 1)
 	d.named(t, "Erased", 0)
+	d.namesNothing(t, erased)
 	d.audited(t, kept.organization, "organization.readopted", "project.readopted", "invitation.made", "invitation.resent")
 }
 
@@ -389,6 +399,20 @@ func (d *drill) named(t *testing.T, name string, want int) {
 	}
 	if found != want {
 		t.Errorf("%d facts name %s, want %d", found, name, want)
+	}
+}
+
+// namesNothing expects that no fact tells of what was erased, but for its ids.
+func (d *drill) namesNothing(t *testing.T, of tenant) {
+	t.Helper()
+	newest := map[string][]byte{}
+	for _, record := range bustest.ReadAll(t, d.brokers, contract.TopicTenants) {
+		newest[string(record.Key)] = record.Value
+	}
+	for key, value := range newest {
+		if bytes.Contains(value, []byte(of.organization)) && bytes.Contains(value, []byte(`"name":`)) && !bytes.Contains(value, []byte(`"name":""`)) {
+			t.Errorf("%s still is %s", key, value)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/weirlog/weir/shared/httpapi"
@@ -115,8 +116,13 @@ func (w Wish) Next(list Lister, check func(text string) error) (newest, next Ver
 	return newest, next, err
 }
 
+// breaksLine reports whether a character is none of a line of text.
+func breaksLine(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) || r == utf8.RuneError
+}
+
 func (v *Version) checkNote() error {
-	if utf8.RuneCountInString(v.Note) <= MaxNote && !strings.ContainsFunc(v.Note, func(r rune) bool { return r < ' ' || r == utf8.RuneError }) {
+	if utf8.RuneCountInString(v.Note) <= MaxNote && !strings.ContainsFunc(v.Note, breaksLine) {
 		return nil
 	}
 	return httpapi.Invalid("/note", httpapi.CodeInvalidRequest, "The note must be one line.",

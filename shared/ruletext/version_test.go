@@ -66,13 +66,15 @@ func TestRefusals(t *testing.T) {
 		wish ruletext.Wish
 		is   func(error) bool
 	}{
-		"another one came first": {ruletext.Wish{Text: "c", IfVersion: &one}, isConflict},
-		"a retry that came late": {ruletext.Wish{Text: "a", IfVersion: new(int64)}, isConflict},
-		"a restore that is late": {ruletext.Wish{Restore: 1, IfVersion: &one}, isConflict},
-		"wrong rules":            {ruletext.Wish{Text: "wrong"}, func(err error) bool { return errors.Is(err, errRules) }},
-		"a note of two lines":    {ruletext.Wish{Text: "b", Note: "a\nb"}, isProblem(http.StatusBadRequest, "/note")},
-		"a long note":            {ruletext.Wish{Text: "c", Note: strings.Repeat("ä", 201)}, isProblem(http.StatusBadRequest, "/note")},
-		"a version that is gone": {ruletext.Wish{Restore: 9}, isProblem(http.StatusNotFound, "")},
+		"another one came first":  {ruletext.Wish{Text: "c", IfVersion: &one}, isConflict},
+		"a retry that came late":  {ruletext.Wish{Text: "a", IfVersion: new(int64)}, isConflict},
+		"a restore that is late":  {ruletext.Wish{Restore: 1, IfVersion: &one}, isConflict},
+		"wrong rules":             {ruletext.Wish{Text: "wrong"}, func(err error) bool { return errors.Is(err, errRules) }},
+		"a note of two lines":     {ruletext.Wish{Text: "b", Note: "a\nb"}, isProblem(http.StatusBadRequest, "/note")},
+		"a note with a separator": {ruletext.Wish{Text: "b", Note: "a\u2028b"}, isProblem(http.StatusBadRequest, "/note")},
+		"a note with a control":   {ruletext.Wish{Text: "b", Note: "a\u0085b"}, isProblem(http.StatusBadRequest, "/note")},
+		"a long note":             {ruletext.Wish{Text: "c", Note: strings.Repeat("ä", 201)}, isProblem(http.StatusBadRequest, "/note")},
+		"a version that is gone":  {ruletext.Wish{Restore: 9}, isProblem(http.StatusNotFound, "")},
 	} {
 		if _, _, err := c.wish.Next(kept("a", "b"), check); !c.is(err) {
 			t.Errorf("%s: %v", name, err)

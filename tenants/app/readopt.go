@@ -43,6 +43,24 @@ func Unknown(ctx context.Context, tx pgx.Tx, held []erasure.Deletion) ([]erasure
 	return readopting.Unknown(ctx, tx, held)
 }
 
+// IsOrganization reports whether tenants has an organization that is not
+// going to be deleted. tx is as for Unknown.
+func IsOrganization(ctx context.Context, tx pgx.Tx, id string) (bool, error) {
+	return readopting.IsOrganization(ctx, tx, id)
+}
+
+// IsReadopted reports whether tenants has a project or a key, so that an
+// earlier run may have readopted it. tx is as for Unknown.
+func IsReadopted(ctx context.Context, tx pgx.Tx, id string) (bool, error) {
+	return readopting.IsReadopted(ctx, tx, id)
+}
+
+// IsErased reports whether an organization or a project is deleted or is
+// going to be. tx is as for Unknown.
+func IsErased(ctx context.Context, tx pgx.Tx, id string) (bool, error) {
+	return readopting.IsErased(ctx, tx, id)
+}
+
 // Orphanage finds orphans and decides about them, with no service running.
 type Orphanage struct {
 	pool  *pgxpool.Pool
@@ -103,6 +121,17 @@ func (o *Orphanage) CheckOwner(ctx context.Context, organization, email string) 
 		return err
 	}
 	return fmt.Errorf("%s is a member of %s, and nobody is of two: name another owner for %s", email, member.Organization, organization)
+}
+
+// CheckOwnerless returns an error if an organization has members, and so
+// needs no first owner.
+func (o *Orphanage) CheckOwnerless(ctx context.Context, organization string) error {
+	of := pg.Organization(organization)
+	members, err := people.NewStore(query.NewReader(o.pool)).Members(ctx, of, of, query.Position{}, 1)
+	if err == nil && len(members) > 0 {
+		err = fmt.Errorf("organization %q: %w", organization, people.ErrHasMembers)
+	}
+	return err
 }
 
 // Readopt makes orphans of one organization exist again, whole or not at

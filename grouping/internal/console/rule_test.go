@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"encoding/json"
 	"net/url"
 	"strings"
 	"testing"
@@ -8,6 +9,9 @@ import (
 
 	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	"github.com/weirlog/weir/grouping/internal/groups"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A developer saves rules, and is told what is wrong with them; a viewer only reads. All else is the page of
@@ -36,6 +40,29 @@ func TestRulesPage(t *testing.T) {
 		t.Errorf("a viewer: %d", status)
 	}
 	shows(t, viewer, path, "Your role may not set any")
+}
+
+// A project that is deleted has no page, and where there is none no rules are kept.
+func TestRulesOfNoProject(t *testing.T) {
+	projects := identity.NewDirectory()
+	pages := pagesWith(t, groupingtest.New(t), projects, "developer")
+	deleted, err := json.Marshal(contract.DeletionRequested{Organization: "acme", Project: "shop"})
+	testenv.Must(t, err)
+	testenv.Must(t, projects.Apply(contract.TypeDeletionRequested, deleted))
+	const path = "/console/errors/rules"
+	for _, project := range []string{"", "shop"} {
+		for _, does := range []string{"save", "preview"} {
+			form := url.Values{"project": {project}, "version": {"0"}, "rules": {"scrub email"}, "do": {does}}
+			if status, body := post(pages, path, form); status != 404 {
+				t.Errorf("%s of project %q: %d %s", does, project, status, body)
+			}
+		}
+	}
+	for query, want := range map[string]int{"": 200, "?project=shop": 404, "?version=1": 404, "?project=shop&version=1": 404} {
+		if status, body := get(pages, path+query); status != want {
+			t.Errorf("%q: %d %s", query, status, body)
+		}
+	}
 }
 
 // The page shows which groups would become one, before anything is saved.

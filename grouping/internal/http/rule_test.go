@@ -53,12 +53,16 @@ func TestRuleRefusals(t *testing.T) {
 	api := newAPI(t)
 	for body, pointer := range map[string]string{
 		`{"rules":"own path:a\nscrub /a(/"}`: "/rules", `{"rules":"","note":"a\nb"}`: "/note", `{"rules":"` + strings.Repeat("#", 17000) + `"}`: "/rules",
+		`{"note":"a"}`: "/rules", `{"rules":null}`: "/rules",
 	} {
 		status, refused := send(t, api, "PUT", rules, body, "")
 		faults, _ := refused["errors"].([]any)
 		if status != 400 || len(faults) != 1 || faults[0].(map[string]any)["pointer"] != pointer {
 			t.Errorf("%.60s: %d %v, want a fault at %q", body, status, refused, pointer)
 		}
+	}
+	if status, refused := send(t, api, "POST", rules+"/preview", `{}`, ""); status != 400 {
+		t.Errorf("a preview of nothing: %d %v", status, refused)
 	}
 	if status, refused := send(t, api, "POST", rules+"/preview", `{"rules":"own path:a\n own"}`, ""); status != 400 || !strings.Contains(fmt.Sprint(refused), "Line 2, character 5") {
 		t.Errorf("a preview: %d %v", status, refused)

@@ -168,7 +168,14 @@ func (a *API[V, T]) versions(w http.ResponseWriter, r *http.Request) error {
 
 // triedBody is the text of rules.
 type triedBody struct {
-	Rules string `json:"rules"`
+	Rules *string `json:"rules"` // nil: it is missing, and not to be taken for no rules
+}
+
+func (b triedBody) text() (string, error) {
+	if b.Rules == nil {
+		return "", httpapi.Invalid("/rules", httpapi.CodeInvalidRequest, "The text of the rules is missing.", `Send it as rules: "" for no rules.`)
+	}
+	return *b.Rules, nil
 }
 
 func (a *API[V, T]) set(w http.ResponseWriter, r *http.Request) error {
@@ -179,7 +186,11 @@ func (a *API[V, T]) set(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return err
 	}
-	return a.change(w, r, body.ChangeBody, ruletext.Wish{Text: body.Rules})
+	text, err := body.text()
+	if err != nil {
+		return err
+	}
+	return a.change(w, r, body.ChangeBody, ruletext.Wish{Text: text})
 }
 
 func (a *API[V, T]) restore(w http.ResponseWriter, r *http.Request) error {
@@ -205,7 +216,11 @@ func (a *API[V, T]) preview(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return err
 	}
-	made, err := a.Preview(r.Context(), identity.FromContext(r.Context()), chi.URLParam(r, "project"), body.Rules)
+	text, err := body.text()
+	if err != nil {
+		return err
+	}
+	made, err := a.Preview(r.Context(), identity.FromContext(r.Context()), chi.URLParam(r, "project"), text)
 	if err == nil {
 		httpapi.WriteJSON(w, http.StatusOK, made)
 	}

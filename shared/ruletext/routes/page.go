@@ -111,6 +111,9 @@ func (p *Page) change(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page, err := p.read(r, r.PostForm.Get("project"))
+	if err == nil && page.Project == "" { // there is none
+		err = httpapi.NotFound("project", "")
+	}
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -159,31 +160,38 @@ func factTypes() map[string]string {
 	return types
 }
 
-// surplusFacts are tombstones of facts without an event. That an
+// surplusFacts are tombstones of facts without an event: tables of an
+// earlier hour may have given its position to another one. That an
 // organization was created stays, without its name, until it is forgotten.
 func (c *comparison) surplusFacts(ctx context.Context) (surplus []relay.Outgoing, err error) {
-	positions := map[int64]string{}
+	var keys, kinds []string
+	var positions []int64
 	for key := range c.topics.Facts {
 		kind, number, _ := strings.Cut(key, "/")
-		var position int64
-		if _, err := fmt.Sscan(number, &position); err == nil && kind != contract.TypeOrganizationCreated {
-			positions[position] = key
+		position, err := strconv.ParseInt(number, 10, 64)
+		if err == nil && kind != contract.TypeOrganizationCreated {
+			keys, kinds, positions = append(keys, key), append(kinds, kind), append(positions, position)
 		}
 	}
-	rows, err := c.tx.Query(ctx, `SELECT position FROM unnest($1::bigint[]) AS held (position)
-		WHERE NOT EXISTS (SELECT FROM events e WHERE e.position = held.position AND e.name <> 'erased') ORDER BY position`, slices.Collect(maps.Keys(positions)))
+	var names, leadTo []string
+	types := factTypes()
+	for _, event := range tenants.Events() {
+		names, leadTo = append(names, tenants.EventName(event)), append(leadTo, types[tenants.EventName(event)])
+	}
+	rows, err := c.tx.Query(ctx, `SELECT held.key, held.kind FROM unnest($1::text[], $2::text[], $3::bigint[]) AS held (key, kind, position)
+		WHERE NOT EXISTS (SELECT FROM events e LEFT JOIN unnest($4::text[], $5::text[]) AS known (name, kind) USING (name)
+			WHERE e.position = held.position AND e.name <> 'erased' AND coalesce(known.kind = held.kind, true)) -- that of a later version may lead to it
+		ORDER BY held.position, held.key`, keys, kinds, positions, names, leadTo)
 	if err != nil {
 		return nil, fmt.Errorf("cannot compare facts with the events: %w", err)
 	}
-	left, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	for _, position := range left {
-		key := positions[position]
-		if c.withdrawn[contract.TopicTenants+" "+key] {
-			continue
+	var key, kind string
+	_, err = pgx.ForEachRow(rows, []any{&key, &kind}, func() error {
+		if !c.withdrawn[contract.TopicTenants+" "+key] {
+			surplus = append(surplus, relay.Outgoing{Topic: contract.TopicTenants, Message: factTombstone(kind, key, c.now)})
 		}
-		kind, _, _ := strings.Cut(key, "/")
-		surplus = append(surplus, relay.Outgoing{Topic: contract.TopicTenants, Message: factTombstone(kind, key, c.now)})
-	}
+		return nil
+	})
 	return surplus, err
 }
 

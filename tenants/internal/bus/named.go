@@ -150,10 +150,13 @@ func (n *Names) begin(key string, of *Named) {
 	n.began[key], of.fact = of, key
 }
 
-// forget forgets what a withdrawn fact began.
+// forget forgets what a withdrawn fact began, but not that it is deleted:
+// its facts are withdrawn for that.
 func (n *Names) forget(key string) {
 	if of := n.began[key]; of != nil && of.fact == key {
-		delete(n.named, of.ID())
+		if delete(n.named, of.ID()); of.Deleted {
+			n.get(of.Organization, of.Project, of.Key).Deleted = true
+		}
 	}
 	delete(n.began, key)
 }

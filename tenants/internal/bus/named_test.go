@@ -53,6 +53,9 @@ func TestNames(t *testing.T) {
 		created("weir.tenants.v1.organization_created/7", "org_2", ""),
 		created("weir.tenants.v1.organization_created/8", "org_3", "Third"),
 		aFact(t, contract.TypeDeletionRequested, "weir.tenants.v1.deletion_requested/9", contract.DeletionRequested{Organization: "org_3"}, "x"),
+		aFact(t, contract.TypeProjectCreated, "weir.tenants.v1.project_created/10", contract.ProjectCreated{Organization: "org_1", Project: "prj_3", Name: "Erased", CreatedAt: begun}, "x"),
+		aFact(t, contract.TypeDeletionBegun, "weir.tenants.v1.deletion_begun/11", contract.DeletionBegun{Organization: "org_1", Project: "prj_3"}, "x"),
+		aFact(t, contract.TypeProjectCreated, "weir.tenants.v1.project_created/10", nil, "weir.tenants.v1.project_created/10/withdrawn/12"),
 		aFact(t, contract.TypeOrganizationCreated, "unreadable", "text", "x"),
 	} {
 		names.ApplyFact(record)
@@ -70,7 +73,7 @@ func TestNames(t *testing.T) {
 	for _, of := range names.All() {
 		got[of.ID()] = of
 	}
-	if len(got) != 6 {
+	if len(got) != 7 {
 		t.Errorf("named are %+v", got)
 	}
 	if of := got["org_1"]; of.Name != "Renamed" || of.Tier != "scale" || !of.At.Equal(begun) || of.Deleted {
@@ -84,6 +87,9 @@ func TestNames(t *testing.T) {
 	}
 	if of := got["key_2"]; of.Hash != "b" || of.Revoked || of.Stream().Name != "api-key/key_2" {
 		t.Errorf("the key without a fact: %+v", of)
+	}
+	if of := got["prj_3"]; !of.Deleted || of.Name != "" {
+		t.Errorf("the project that is being erased: %+v", of)
 	}
 	if !got["org_2"].Deleted || !got["org_3"].Deleted {
 		t.Errorf("deleted are %+v and %+v", got["org_2"], got["org_3"])
@@ -113,8 +119,8 @@ func continues(t *testing.T, names *bus.Names, created func(key, id, name string
 		}
 		return tx.QueryRow(t.Context(), `SELECT array_agg(key || ' of ' || organization ORDER BY key) FROM withdrawals`).Scan(&withdrawn)
 	}))
-	if next != 10 {
-		t.Errorf("the next position is %d, want 10", next)
+	if next != 12 {
+		t.Errorf("the next position is %d, want 12", next)
 	}
 	want := []string{
 		"weir.tenants.v1.api_key_issued/5 of org_1", "weir.tenants.v1.organization_created/1 of org_1", "weir.tenants.v1.organization_created/7 of org_2",

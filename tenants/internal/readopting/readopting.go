@@ -69,6 +69,31 @@ func unknown(ctx context.Context, tx pgx.Tx, all []bus.Named) (found []bool, err
 	return found, nil
 }
 
+// IsOrganization reports whether there is an organization with an id that
+// is not going to be deleted. tx acts as the system.
+func IsOrganization(ctx context.Context, tx pgx.Tx, id string) (bool, error) {
+	return exists(ctx, tx, `SELECT FROM organizations WHERE organization = $1 AND deletion = ''`, id)
+}
+
+// IsReadopted reports whether there is a project or a key with an id. tx
+// acts as the system.
+func IsReadopted(ctx context.Context, tx pgx.Tx, id string) (bool, error) {
+	return exists(ctx, tx, `SELECT FROM projects WHERE id = $1 UNION ALL SELECT FROM api_keys WHERE id = $1`, id)
+}
+
+// IsErased reports whether an organization or a project is deleted or is
+// going to be. tx acts as the system.
+func IsErased(ctx context.Context, tx pgx.Tx, id string) (bool, error) {
+	return exists(ctx, tx, `SELECT FROM deletions WHERE id = $1 AND state <> 'cancelled'`, id)
+}
+
+func exists(ctx context.Context, tx pgx.Tx, query, id string) (found bool, err error) {
+	if err = tx.QueryRow(ctx, `SELECT EXISTS (`+query+`)`, id).Scan(&found); err != nil {
+		err = fmt.Errorf("cannot find %q: %w", id, err)
+	}
+	return found, err
+}
+
 // Find returns the orphans, each after what it belongs to. held is what other
 // modules hold. What was deleted before anything was lost is no orphan, nor
 // is a key whose credential is gone, unless it comes with its project or
@@ -152,7 +177,7 @@ type KeyState string
 const (
 	InForce KeyState = "in force"
 	Revoked KeyState = "revoked" // and stays so
-	Expired KeyState = "expired" // it is not readopted
+	Expired KeyState = "expired" // it is not readopted, nor is a revoked one past its end
 	Gone    KeyState = "gone"    // its hash is: nobody can admit it
 )
 
@@ -161,10 +186,10 @@ func (o Orphan) KeyState(now time.Time) KeyState {
 	switch {
 	case o.Hash == "":
 		return Gone
-	case o.Revoked:
-		return Revoked
 	case o.Credential.ExpiresAt != nil && !o.Credential.ExpiresAt.After(now):
 		return Expired
+	case o.Revoked:
+		return Revoked
 	}
 	return InForce
 }
