@@ -180,6 +180,26 @@ func TestDecideAll(t *testing.T) {
 	}
 }
 
+// Who chooses from a list that somebody has overtaken changes nothing, and sees
+// what the other did.
+func TestDecideAboutAnOldList(t *testing.T) {
+	pages := pagesFor(t, "developer")
+	_, list := get(pages, "/console/errors?q=alpha")
+	chosen := groupField.FindStringSubmatch(list)[1]
+	if status, leads := post(pages, "/console/errors/decide", url.Values{"do": {"resolve"}, "group": {chosen}}); status != 303 {
+		t.Fatalf("resolving leads to %d %s", status, leads)
+	}
+	request := httptest.NewRequest(http.MethodPost, "/console/errors/decide", strings.NewReader(url.Values{"do": {"ignore"}, "group": {chosen}}.Encode()))
+	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer := httptest.NewRecorder()
+	pages.ServeHTTP(answer, request)
+	if flash := answer.Header().Get("Set-Cookie"); answer.Code != 303 || !strings.Contains(flash, "=conflict;") {
+		t.Errorf("ignoring it leads to %d, %s", answer.Code, flash)
+	}
+	shows(t, pages, "/console/errors?status=resolved", "AlphaError")
+}
+
 // A viewer sees no buttons, and may not send what they would.
 func TestViewersDecideNothing(t *testing.T) {
 	pages := newPages(t)
