@@ -79,7 +79,7 @@ const (
 // is often a fluke, and many never come again: the second one tells. That is
 // also soon enough in a project of few errors.
 func DefaultAlertRule() AlertRule {
-	return AlertRule{Triggers: []Trigger{OnNew, OnRegressed}, NewFrom: 2, Gap: 5 * time.Minute}
+	return AlertRule{Triggers: []Trigger{OnNew, OnRegressed, OnUnignored}, NewFrom: 2, Gap: 5 * time.Minute}
 }
 
 // Check returns the first fault, an Invalid. The roles are those that may
