@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -83,7 +84,7 @@ func TestDecide(t *testing.T) {
 	shows(t, pages, path, "removed the link to PAY-7")
 	send(303, "do", "assign-me")
 	shows(t, pages, path, "looked after by <bdi>you</bdi>")
-	if page := send(409, "do", "resolve", "version", "0"); !strings.Contains(page, "Somebody decided meanwhile") {
+	if page := send(409, "do", "resolve", "version", "0"); !strings.Contains(page, "Somebody decided meanwhile") || !strings.Contains(page, `<a href="`+path+`?by=hour">`) {
 		t.Errorf("the second of two reads %s", page)
 	}
 	if page := send(422, "do", "resolve-next"); !strings.Contains(page, "No release of the project is known") {
@@ -101,6 +102,23 @@ func TestDecide(t *testing.T) {
 	}
 	if status, _ := post(pages, "/console/errors/grp_0/decide", url.Values{"do": {"resolve"}}); status != 404 {
 		t.Errorf("a group that does not exist: %d", status)
+	}
+}
+
+// Of a group about which much was decided, all can be read.
+func TestOldActivity(t *testing.T) {
+	pages := pagesFor(t, "developer")
+	_, list := get(pages, "/console/errors?q=alpha")
+	path := groupLink.FindStringSubmatch(list)[1]
+	for n := range 52 {
+		if status, leads := post(pages, path+"/decide", url.Values{"do": {"note"}, "note": {fmt.Sprintf("note %d.", n)}}); status != 303 {
+			t.Fatalf("note %d: %d %s", n, status, leads)
+		}
+	}
+	shows(t, pages, path, "note 51.", "note 2.", `<a href="`+path+`?before=3#activity">Older</a>`)
+	shows(t, pages, path+"?before=3", "note 1.", "note 0.")
+	if _, page := get(pages, path+"?before=3"); strings.Contains(page, "note 2.") || strings.Contains(page, "Older") {
+		t.Error("the page before it has more than it should")
 	}
 }
 
