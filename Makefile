@@ -200,6 +200,7 @@ test-faults: ## a million random steps of the books, a hundred rebuilds of them,
 	@WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS) $(GO) test -run='^TestBooksAreTheModel$$' -count=1 -timeout=1h ./ledger
 	@WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS) $(GO) test -run='^TestARebuildIsTheBooks$$' -count=1 -timeout=1h ./ledger/internal/rebuild
 	@WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS) $(BACKENDS) -- $(GO) test -run='^TestHistoriesLikeModel$$' -count=1 -timeout=8h ./grouping/internal/postgres
+	@WEIR_FAULT_ROUNDS=$(ROUNDS) $(BACKENDS) -- $(GO) test -run='^TestKilledReplica$$' -count=1 -timeout=1h ./grouping/app
 	@export WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS); \
 		$(BACKENDS) -- sh -c "$(FAULTS) -test.timeout=4h -test.run='^TestFault' -test.skip='/(leader_killed|majority_down)$$'; bus=\$$?; \
 			$(KILLED) && exit \$$bus"; embedded=$$?; \

@@ -53,7 +53,7 @@ type AlertRule struct {
 	UsersPer     time.Duration `json:"users_per,omitempty"` // within this, one of Spans
 	Severities   Severity      `json:"levels,omitempty"`
 	Environments []string      `json:"environments,omitempty"`
-	Words        []string      `json:"words,omitempty"` // as those of a list: all occur in title, type or culprit
+	Words        []string      `json:"words,omitempty"` // as they are typed in the list's line: all occur in title, type or culprit, those of type: in the type
 	Hours        Hours         `json:"hours,omitzero"`
 	Gap          time.Duration `json:"gap"`               // between two messages
 	Roles        []string      `json:"roles,omitempty"`   // of members who get mail
@@ -79,7 +79,7 @@ const (
 // is often a fluke, and many never come again: the second one tells. That is
 // also soon enough in a project of few errors.
 func DefaultAlertRule() AlertRule {
-	return AlertRule{Triggers: []Trigger{OnNew, OnRegressed}, NewFrom: 2, Gap: 5 * time.Minute}
+	return AlertRule{Triggers: []Trigger{OnNew, OnRegressed, OnUnignored}, NewFrom: 2, Gap: 5 * time.Minute}
 }
 
 // Check returns the first fault, an Invalid. The roles are those that may
@@ -162,7 +162,25 @@ func (r *AlertRule) checkFilter() error {
 		return Invalid{"q", fmt.Sprintf("q is %q.", trace.Clip(text, maxAlertText)),
 			fmt.Sprintf("Use one line of at most %d words and %d bytes.", maxAlertWords, maxAlertText)}
 	}
+	for _, word := range r.Words {
+		if field, _ := alertTerm(word); field != "" && field != typeField {
+			return Invalid{"q", fmt.Sprintf("%q is nothing that an alert can look for.", trace.Clip(word, maxAlertText)),
+				"Use words and type:, and choose levels and environments beside them; in quotes it is a word."}
+		}
+	}
 	return nil
+}
+
+// typeField is the field of the list's line that alerts know.
+const typeField = "type"
+
+// alertTerm is what a word looks for: a text in lower case, and in which field
+// of the list's line, if it names one. In quotes it has spaces and names none.
+func alertTerm(word string) (field, text string) {
+	if name, value, _ := strings.Cut(word, ":"); value != "" && slices.Contains([]string{typeField, "is", "assigned", "release", "environment", "level"}, name) {
+		field, word = name, value
+	}
+	return field, strings.ToLower(strings.ReplaceAll(word, `"`, ""))
 }
 
 func (r *AlertRule) checkMail(roles []string) error {
@@ -204,9 +222,14 @@ func (r *AlertRule) inEnvironment(names ...string) bool {
 func (r *AlertRule) ofSeverity(s Severity) bool { return r.Severities == 0 || r.Severities&s != 0 }
 
 func (r *AlertRule) saysOf(g *Counted) bool {
-	text := strings.ToLower(g.Title + " " + g.Type + " " + g.Culprit)
+	all := strings.ToLower(g.Title + " " + g.Type + " " + g.Culprit)
 	for _, word := range r.Words {
-		if !strings.Contains(text, strings.ToLower(word)) {
+		field, text := alertTerm(word)
+		in := all
+		if field == typeField {
+			in = strings.ToLower(g.Type)
+		}
+		if !strings.Contains(in, text) {
 			return false
 		}
 	}

@@ -164,6 +164,8 @@ func TestNotices(t *testing.T) {
 		"not in its environment":   {func(r *grouping.AlertRule) { r.Environments = []string{"prod"} }, came(2, 1, "staging"), ""},
 		"not of its level":         {func(r *grouping.AlertRule) { r.Severities = grouping.SeverityFatal }, came(2, 1, "prod"), ""},
 		"of its words":             {func(r *grouping.AlertRule) { r.Words = []string{"payment", "CARD"} }, came(2, 1, "prod"), "new"},
+		"of its type":              {func(r *grouping.AlertRule) { r.Words = []string{"type:paymentfailed", `"no card"`} }, came(2, 1, "prod"), "new"},
+		"of another type":          {func(r *grouping.AlertRule) { r.Words = []string{"type:card"} }, came(2, 1, "prod"), ""},
 		"of other words":           {func(r *grouping.AlertRule) { r.Words = []string{"payment", "bank"} }, came(2, 1, "prod"), ""},
 		"ignored":                  {nil, ignored, ""},
 		"regressed":                {nil, came(9, 1, "prod", regressed), "regressed"},
@@ -261,6 +263,7 @@ func TestAlertRuleFaults(t *testing.T) {
 		"muted_until":  func(r *grouping.AlertRule) { r.MutedUntil = monday.AddDate(0, 6, 0) },
 		"environments": func(r *grouping.AlertRule) { r.Environments = make([]string, 21) },
 		"q":            func(r *grouping.AlertRule) { r.Words = make([]string, 21) },
+		"q+":           func(r *grouping.AlertRule) { r.Words = []string{"card", "release:1.2"} },
 		"mail_members": func(r *grouping.AlertRule) { r.Members = slices.Repeat([]string{"mem_1"}, 21) },
 		"mail_roles":   func(r *grouping.AlertRule) { r.Roles = []string{"billing"} },
 

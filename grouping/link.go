@@ -47,9 +47,9 @@ func (l Link) Check() error {
 			fmt.Sprintf("Use an address that begins with https:// or http://, without a user, of at most %d bytes.", MaxLinkURL)}
 	case utf8.RuneCountInString(l.Title) > MaxLinkTitle || !isLine(l.Title):
 		return Invalid{"title", fmt.Sprintf("title is %q.", trace.Clip(l.Title, MaxLinkTitle)), fmt.Sprintf("Use one line of at most %d characters.", MaxLinkTitle)}
-	case len(l.Webhook) > maxWebhookID || strings.ContainsFunc(l.Webhook, notInID):
+	case len(l.Webhook) > maxWebhookID || strings.ContainsFunc(l.Webhook, notInID) || l.Webhook != "" && !strings.HasPrefix(l.Webhook, "whk_"):
 		return Invalid{"webhook", fmt.Sprintf("webhook is %q.", trace.Clip(l.Webhook, maxWebhookID)),
-			"Use the id of one of the organization's webhooks, or leave it out."}
+			"Use the id of one of the organization's webhooks, which begins with whk_, or leave it out."}
 	}
 	return nil
 }

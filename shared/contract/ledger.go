@@ -185,6 +185,7 @@ type ErrorGroup struct {
 type ErrorGroupCreated struct {
 	ErrorGroup
 	FirstSeen time.Time `json:"first_seen"`
+	Addressed
 }
 
 // A SearchAlert is a fact on weir.alerts.v1: an alert on a saved search fires,

@@ -42,7 +42,8 @@ func isText(form url.Values) bool {
 }
 
 // QueryFault is what err says of one parameter of the query, and how to
-// mend it; "" if that is not at fault.
+// mend it; "" if that is not at fault. It stands beside the field, which has
+// the value and a label: people know nothing of the parameter's name.
 func QueryFault(err error, name string) string {
 	var problem *httpapi.Problem
 	if !errors.As(err, &problem) {
@@ -50,7 +51,10 @@ func QueryFault(err error, name string) string {
 	}
 	for _, fault := range problem.Faults {
 		if fault.Pointer == "?"+name {
-			return fault.Detail + " " + fault.Fix
+			if strings.HasPrefix(fault.Detail, name+" is ") {
+				return fault.Fix
+			}
+			return strings.Replace(fault.Detail, " of "+name+":", ":", 1) + " " + fault.Fix
 		}
 	}
 	return ""

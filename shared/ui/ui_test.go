@@ -207,6 +207,21 @@ func TestFieldDescribesItself(t *testing.T) {
 	}
 }
 
+// What is wrong with a search is said without the names of parameters, which people never see.
+func TestQueryFault(t *testing.T) {
+	for detail, want := range map[string]string{
+		`q is "is:x".`: "Use words.", `At character 1 of q: "<" is no operator here.`: `At character 1: "<" is no operator here. Use words.`,
+		`"loud" is not a level.`: `"loud" is not a level. Use words.`,
+	} {
+		if got := ui.QueryFault(httpapi.Invalid("?q", httpapi.CodeInvalidRequest, detail, "Use words."), "q"); got != want {
+			t.Errorf("%s is shown as %q", detail, got)
+		}
+	}
+	if got := ui.QueryFault(httpapi.Invalid("?from", httpapi.CodeInvalidRequest, "from is \"x\".", "Use a time."), "q"); got != "" {
+		t.Errorf("another parameter's is %q", got)
+	}
+}
+
 // The pager leads on without losing the filters.
 func TestPagerKeepsFilters(t *testing.T) {
 	next := "abc"

@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -68,7 +69,18 @@ func newWorld(t *testing.T) *world {
 		NewGroups: grouping.Budgets{Project: 1000, Organization: 1000}, Projects: w.members, Pool: w.pool, Reads: w.pool, Concurrency: 16,
 		Announce: bus.Announce, Send: bus.SaveMessages, MaxAlerts: 50, Clock: func() time.Time { return w.now }, Metrics: prometheus.NewRegistry(),
 	})
+	w.join("mem_1", "Me")
+	w.join("mem_2", "You")
 	return w
+}
+
+// join adds a member to acme.
+func (w *world) join(id, name string) {
+	w.t.Helper()
+	added := fmt.Sprintf(`{"organization":"acme","member":%q,"name":%q,"role":"developer"}`, id, name)
+	if err := w.members.Apply(contract.TypeMemberAdded, []byte(added)); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 var member = identity.Principal{Organization: "acme", ID: "mem_1"}

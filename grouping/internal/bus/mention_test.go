@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -37,12 +36,8 @@ func (w *world) mentioned() (facts []contract.ErrorGroupMentioned) {
 // all groups of one request.
 func TestMentionsAreTold(t *testing.T) {
 	w := newWorld(t)
-	for id, name := range map[string]string{"mem_1": "Me", "mem_ada": "Ada", "mem_bob": "Bob"} {
-		added := fmt.Sprintf(`{"organization":"acme","member":%q,"name":%q,"role":"developer"}`, id, name)
-		if err := w.members.Apply(contract.TypeMemberAdded, []byte(added)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w.join("mem_ada", "Ada")
+	w.join("mem_bob", "Bob")
 	w.consume(w.failures(1, 2)...)
 	found := groupsOf(t, w.pool, "acme")
 	note := func(key, text string, ids ...string) {

@@ -13,7 +13,7 @@ func TestAlertPages(t *testing.T) {
 	pages := pagesFor(t, "developer")
 	shows(t, pages, "/console/errors", `href="/console/errors/alerts"`)
 	shows(t, pages, "/console/errors/alerts", "There are no alerts yet")
-	shows(t, pages, "/console/errors/alerts/new?project=shop", `<option value="shop" selected>`, `name="triggers" value="new" checked`)
+	shows(t, pages, "/console/errors/alerts/new?project=shop", `<option value="shop" selected>`, `name="triggers" value="new" checked`, `name="triggers" value="unignored" checked`)
 	shows(t, pages, "/console/errors/alerts/new?project=shop", `href="/console/logs/searches/new?project=shop"`)
 	form := url.Values{"project": {"shop"}, "name": {"Shop"}, "triggers": {"new", "many", "users"}, "new_from": {"2"}, "count": {"100"}, "per": {"hour"},
 		"users": {"50"}, "users_per": {"day"},

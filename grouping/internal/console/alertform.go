@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
+	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 )
@@ -87,7 +88,7 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 		number("users", "So many users", "Of one kind, for “so many users”. Exact to 512; more are estimated, to about 6 %.", users),
 		{Name: "users_per", Label: "Users within", Choices: ui.NewChoices(usersPer, spans...)},
 		{Name: "environments", Label: "Environments", Value: strings.Join(rule.Environments, ", "), Optional: true, Hint: "With commas between them. Empty: all."},
-		{Name: "q", Label: "Title, type or culprit", Value: strings.Join(rule.Words, " "), Optional: true, Hint: "Words that all stand there."},
+		{Name: "q", Label: "Title, type or culprit", Value: strings.Join(rule.Words, " "), Optional: true, Hint: "Words that all stand there, or type:KeyError."},
 		{Name: "gap_seconds", Label: "At most one message in", Choices: ui.NewChoices(seconds(rule.Gap), gaps...)},
 		{Name: "hours/from", Label: "Send from", Type: "time", Value: hours[0], Optional: true, Hint: "What comes outside waits. Empty: at any time."},
 		{Name: "hours/to", Label: "Send to", Type: "time", Value: hours[1], Optional: true},
@@ -149,7 +150,7 @@ func ruleIn(r *http.Request) (rule grouping.AlertRule, err error) {
 		}
 		return n
 	}
-	rule = grouping.AlertRule{Name: field("name"), NewFrom: number("new_from"), Words: strings.Fields(field("q")),
+	rule = grouping.AlertRule{Name: field("name"), NewFrom: number("new_from"), Words: slices.Collect(query.Words(field("q"))),
 		Gap: time.Duration(min(max(number("gap_seconds"), 0), 1<<30)) * time.Second}
 	for _, trigger := range r.PostForm["triggers"] {
 		rule.Triggers = append(rule.Triggers, grouping.Trigger(trigger))

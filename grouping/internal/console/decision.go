@@ -45,8 +45,9 @@ var done = map[string]string{ // bounded by what the buttons do
 	doAssignMe: "You look after it now.", doAssign: "It is assigned.", doNote: "The note is kept.",
 	doResolve + "-all": "They are resolved. Later errors open them again.", doIgnore + "-all": "They are ignored.", doReopen + "-all": "They are open again.",
 	doAssignMe + "-all": "You look after them now.", "left": "1,000 errors are changed. There are more: do it again for the others.",
-	"none":  "Nothing is changed: choose errors first.",
-	doMerge: "They are one group now, and what comes is shown here, too.", doMerge + "-all": "They are one group now: the one that was seen first.",
+	"none":     "Nothing is changed: choose errors first.",
+	"conflict": "Nothing is changed: somebody decided about one of these meanwhile. They are shown as they are now; if it still makes sense, choose them again.",
+	doMerge:    "They are one group now, and what comes is shown here, too.", doMerge + "-all": "They are one group now: the one that was seen first.",
 	doUnmerge: "They are groups of their own again.", "few": "Nothing is merged: choose 2 to 100 errors of one project.",
 	doLink: "The link is kept.", doUnlink: "The link is gone.",
 	doSplit: "From now on errors like it are a group of their own, which the first of them creates. Earlier ones stay here.",
@@ -207,7 +208,8 @@ func (p *groupPages) carryOut(r *http.Request, request groups.Request, id string
 // decideAll does what a button of the list says, to the chosen groups or
 // to all that the search finds, and shows the list again.
 func (p *groupPages) decideAll(w http.ResponseWriter, r *http.Request, request groups.Request) error {
-	chosen, flash := r.PostForm["group"], r.PostForm.Get("do")+"-all"
+	flash := r.PostForm.Get("do") + "-all"
+	chosen, versions := chosenIn(r)
 	if r.PostForm.Get("do") == doMerge {
 		return p.mergeChosen(w, r, request, chosen)
 	}
@@ -227,12 +229,29 @@ func (p *groupPages) decideAll(w http.ResponseWriter, r *http.Request, request g
 	case len(chosen) == 0 || len(chosen) > groups.MaxBulk:
 		flash = "none"
 	default:
+		wanted.Versions = versions
 		_, err := p.service.Decisions.DecideEach(r.Context(), request, chosen, wanted)
+		if _, is := errors.AsType[grouping.Conflict](err); is {
+			return backToList(w, r, "conflict")
+		}
 		if err = unlessRepeated(err); err != nil {
 			return err
 		}
 	}
 	return backToList(w, r, flash)
+}
+
+// chosenIn are the groups that are chosen in a list, and the versions in which it showed them.
+func chosenIn(r *http.Request) (ids []string, versions map[string]int64) {
+	versions = map[string]int64{} // bounded by the form
+	for _, text := range r.PostForm["group"] {
+		id, version, _ := strings.Cut(text, "/")
+		if n, err := strconv.ParseInt(version, 10, 64); err == nil {
+			versions[id] = n
+		}
+		ids = append(ids, id)
+	}
+	return ids, versions
 }
 
 // mergeChosen merges the chosen groups into the one that was seen first.

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -83,7 +84,7 @@ func TestDecide(t *testing.T) {
 	shows(t, pages, path, "removed the link to PAY-7")
 	send(303, "do", "assign-me")
 	shows(t, pages, path, "looked after by <bdi>you</bdi>")
-	if page := send(409, "do", "resolve", "version", "0"); !strings.Contains(page, "Somebody decided meanwhile") {
+	if page := send(409, "do", "resolve", "version", "0"); !strings.Contains(page, "Somebody decided meanwhile") || !strings.Contains(page, `<a href="`+path+`?by=hour">`) {
 		t.Errorf("the second of two reads %s", page)
 	}
 	if page := send(422, "do", "resolve-next"); !strings.Contains(page, "No release of the project is known") {
@@ -101,6 +102,23 @@ func TestDecide(t *testing.T) {
 	}
 	if status, _ := post(pages, "/console/errors/grp_0/decide", url.Values{"do": {"resolve"}}); status != 404 {
 		t.Errorf("a group that does not exist: %d", status)
+	}
+}
+
+// Of a group about which much was decided, all can be read.
+func TestOldActivity(t *testing.T) {
+	pages := pagesFor(t, "developer")
+	_, list := get(pages, "/console/errors?q=alpha")
+	path := groupLink.FindStringSubmatch(list)[1]
+	for n := range 52 {
+		if status, leads := post(pages, path+"/decide", url.Values{"do": {"note"}, "note": {fmt.Sprintf("note %d.", n)}}); status != 303 {
+			t.Fatalf("note %d: %d %s", n, status, leads)
+		}
+	}
+	shows(t, pages, path, "note 51.", "note 2.", `<a href="`+path+`?before=3#activity">Older</a>`)
+	shows(t, pages, path+"?before=3", "note 1.", "note 0.")
+	if _, page := get(pages, path+"?before=3"); strings.Contains(page, "note 2.") || strings.Contains(page, "Older") {
+		t.Error("the page before it has more than it should")
 	}
 }
 
@@ -178,6 +196,26 @@ func TestDecideAll(t *testing.T) {
 	if status, _ := get(pages, "/console/errors?status=lost"); status != 404 {
 		t.Errorf("an unknown list: %d", status)
 	}
+}
+
+// Who chooses from a list that somebody has overtaken changes nothing, and sees
+// what the other did.
+func TestDecideAboutAnOldList(t *testing.T) {
+	pages := pagesFor(t, "developer")
+	_, list := get(pages, "/console/errors?q=alpha")
+	chosen := groupField.FindStringSubmatch(list)[1]
+	if status, leads := post(pages, "/console/errors/decide", url.Values{"do": {"resolve"}, "group": {chosen}}); status != 303 {
+		t.Fatalf("resolving leads to %d %s", status, leads)
+	}
+	request := httptest.NewRequest(http.MethodPost, "/console/errors/decide", strings.NewReader(url.Values{"do": {"ignore"}, "group": {chosen}}.Encode()))
+	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer := httptest.NewRecorder()
+	pages.ServeHTTP(answer, request)
+	if flash := answer.Header().Get("Set-Cookie"); answer.Code != 303 || !strings.Contains(flash, "=conflict;") {
+		t.Errorf("ignoring it leads to %d, %s", answer.Code, flash)
+	}
+	shows(t, pages, "/console/errors?status=resolved", "AlphaError")
 }
 
 // A viewer sees no buttons, and may not send what they would.

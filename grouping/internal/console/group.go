@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -20,6 +21,7 @@ type groupPage struct {
 	decideForms
 	Members     []shownGroup // that were merged into it, the most frequent ones
 	Activity    []shownActivity
+	Older       string // the address of the page with the decisions before those; empty: there are none
 	Why         postgres.Explanation
 	Occurrences []shownOccurrence
 	Similar     []shownSimilar
@@ -48,8 +50,20 @@ func (p *groupPages) showGroup(w http.ResponseWriter, r *http.Request) error {
 	return p.writeGroup(w, r, http.StatusOK, "")
 }
 
-// maxActivity is how many decisions a page shows.
+// maxActivity is how many decisions a page shows, the newest ones or those before a number.
 const maxActivity = 50
+
+// olderThan names the parameter with that number.
+const olderThan = "before"
+
+// beforeOf is the number of a decision, before which a page shows others.
+func beforeOf(r *http.Request, g postgres.Group) int64 {
+	before, err := strconv.ParseInt(r.URL.Query().Get(olderThan), 10, 64)
+	if err != nil || before < 1 {
+		return g.Version + 1
+	}
+	return before
+}
 
 // writeGroup shows a group, and what was wrong with a decision.
 func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status int, fault string) error {
@@ -66,11 +80,13 @@ func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status i
 		http.Redirect(w, r, groupsPath+"/"+found.Group.ID, http.StatusSeeOther) // it was merged into that one
 		return nil
 	}
-	activity, err := p.service.Groups.Activity(r.Context(), reader, id, found.Group.Version+1, maxActivity)
+	activity, err := p.service.Groups.Activity(r.Context(), reader, id, beforeOf(r, found.Group), maxActivity)
 	if err != nil {
 		return err
 	}
-	counts, newest, err := p.counts(r, found.Group, found.Occurrences)
+	here := r.Clone(r.Context())
+	here.URL.Path = groupsPath + "/" + id // also in the answer to a form, which has another address
+	counts, newest, err := p.counts(here, found.Group, found.Occurrences)
 	if err != nil {
 		return err
 	}
@@ -80,6 +96,9 @@ func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status i
 		Activity: p.showActivity(r, activity),
 		MapsHref: ofProject(mapsPath, found.Group.Project), RulesHref: ofProject(rulesPath, found.Group.Project), Links: found.Group.State.Links,
 		Unordered: found.Unordered,
+	}
+	if n := len(activity); n == maxActivity && activity[n-1].Version > 1 {
+		page.Older = ui.With(here, olderThan, strconv.FormatInt(activity[n-1].Version, 10)) + "#activity"
 	}
 	for _, member := range found.Members {
 		page.Members = append(page.Members, p.show(r, member))

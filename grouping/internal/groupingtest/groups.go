@@ -13,21 +13,26 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
 // New makes a group of two AlphaErrors, which differ in their callers, the newest, and
-// one of a BetaError, in project shop of organization acme.
+// one of a BetaError, in project shop of organization acme, which has the member mem_1.
 func New(t testing.TB) *groups.Service { return With(t, func(*groups.Config) {}) }
 
 // With is New with another configuration.
 func With(t testing.TB, change func(config *groups.Config)) *groups.Service {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	directory := identity.NewDirectory()
+	if err := directory.Apply(contract.TypeMemberAdded, []byte(`{"organization":"acme","member":"mem_1","name":"Me","role":"developer"}`)); err != nil {
+		t.Fatal(err)
+	}
 	config := groups.Config{
-		NewGroups: grouping.Budgets{Project: math.MaxInt, Organization: math.MaxInt}, Projects: identity.NewDirectory(), Pool: pool, Reads: pool, Concurrency: 2,
+		NewGroups: grouping.Budgets{Project: math.MaxInt, Organization: math.MaxInt}, Projects: directory, Pool: pool, Reads: pool, Concurrency: 2,
 		Announce:  func(context.Context, pgx.Tx, []postgres.Change) error { return nil },
 		Report:    func(context.Context, pgx.Tx, []groups.Change) error { return nil },
 		Send:      func(context.Context, pgx.Tx, []postgres.Message) error { return nil },

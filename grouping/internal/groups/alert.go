@@ -71,10 +71,25 @@ func (a *Alerts) Log(ctx context.Context, who identity.Principal, project, id st
 	})
 }
 
+// check returns the first fault of a rule. Who is removed later is taken out of it.
+func (a *Alerts) check(request Request, rule *grouping.AlertRule, now time.Time) error {
+	if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), now); err != nil {
+		return err
+	}
+	members := a.db.members(request.Who.Organization)
+	for _, id := range rule.Members {
+		if !slices.ContainsFunc(members, func(m grouping.Member) bool { return m.ID == id }) {
+			return grouping.Invalid{Field: "mail_members", Detail: fmt.Sprintf("%q is no member who reads errors.", id),
+				Fix: "Use ids of members of the organization; one who was just added is known in a moment."}
+		}
+	}
+	return nil
+}
+
 // Create makes an alert of a project. It holds for errors accepted from now on.
 func (a *Alerts) Create(ctx context.Context, request Request, project string, rule grouping.AlertRule) (*postgres.Alert, error) {
 	now := a.db.now()
-	if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), now); err != nil {
+	if err := a.check(request, &rule, now); err != nil {
 		return nil, err
 	}
 	return once(ctx, a.db, request, []any{project, rule}, func(tx pgx.Tx) (string, *postgres.Alert, error) {
@@ -91,7 +106,7 @@ func (a *Alerts) Create(ctx context.Context, request Request, project string, ru
 
 // Update replaces the rule of an alert of a version.
 func (a *Alerts) Update(ctx context.Context, request Request, project, id string, rule grouping.AlertRule, version int64) (*postgres.Alert, error) {
-	if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), a.db.clock()); err != nil {
+	if err := a.check(request, &rule, a.db.clock()); err != nil {
 		return nil, err
 	}
 	return a.change(ctx, request, project, id, []any{rule, version}, func(tx pgx.Tx, alert *postgres.Alert, now time.Time) error {

@@ -23,7 +23,8 @@ type Decisions struct {
 // A DecisionRequest is a command before it is known which releases there are.
 type DecisionRequest struct {
 	grouping.Command
-	InNewest bool // resolved in the newest release of the group's package
+	InNewest bool             // resolved in the newest release of the group's package
+	Versions map[string]int64 // of groups, which refuse others; those that it lacks refuse none. Bounded by the groups of a request
 }
 
 // Newest and next name releases that are looked up.
@@ -110,6 +111,9 @@ func (d *Decisions) decide(ctx context.Context, tx pgx.Tx, request Request, ids 
 		command, err := named.command(m.Group, sights)
 		if err != nil {
 			return nil, err
+		}
+		if version, is := named.Versions[m.Group.ID]; is {
+			command.IfVersion = &version
 		}
 		m.Decisions, err = m.Group.State.Decide(command, m.Group.Version, now)
 		var conflict grouping.Conflict

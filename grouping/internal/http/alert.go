@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
@@ -93,7 +94,7 @@ type alertTriggersBody struct {
 type alertFilterBody struct {
 	Levels       []string `json:"levels" enum:"debug,info,warn,error,fatal" description:"Only errors with entries of one of these levels; empty: all"`
 	Environments []string `json:"environments" maxItems:"20" description:"Only errors of one of these environments; empty: all"`
-	Words        string   `json:"q" maxLength:"256" description:"Only errors with all of these words in title, type or culprit, whatever their case"`
+	Words        string   `json:"q" maxLength:"256" description:"Only errors with all of these words in title, type or culprit, whatever their case. type:KeyError looks in the type alone; quotes keep words together"`
 }
 
 type alertDeliveryBody struct {
@@ -145,7 +146,7 @@ var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 // rule reads a rule.
 func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
 	rule = grouping.AlertRule{
-		Name: b.Name, Triggers: b.Triggers, NewFrom: b.NewFrom, Count: b.Count, Environments: b.Environments, Words: strings.Fields(b.Words),
+		Name: b.Name, Triggers: b.Triggers, NewFrom: b.NewFrom, Count: b.Count, Environments: b.Environments, Words: slices.Collect(query.Words(b.Words)),
 		Users: b.Users, Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members,
 	}
 	if rule.Per, err = spanNamed("per", b.Per); err == nil {

@@ -8,9 +8,9 @@ const alerts = "/v1/projects/shop/error-alerts"
 func TestAlerts(t *testing.T) {
 	api := newAPI(t)
 	status, made := send(t, api, "POST", alerts, `{"name":"Shop","triggers":["new","many"],"count":100,"per":"hour","environments":["prod"],"levels":["error","fatal"],
-		"q":"pay  card","hours":{"days":["mon","fri"],"from":"08:00","to":"18:30","time_zone":"Europe/Berlin"},"mail_roles":["developer"],"mail_members":["mem_1"]}`, "")
+		"q":"pay  \"a card\"","hours":{"days":["mon","fri"],"from":"08:00","to":"18:30","time_zone":"Europe/Berlin"},"mail_roles":["developer"],"mail_members":["mem_1"]}`, "")
 	hours, _ := made["hours"].(map[string]any)
-	if status != 201 || made["new_from"] != 2.0 || made["gap_seconds"] != 300.0 || made["q"] != "pay card" || made["per"] != "hour" || made["version"] != 1.0 ||
+	if status != 201 || made["new_from"] != 2.0 || made["gap_seconds"] != 300.0 || made["q"] != `pay "a card"` || made["per"] != "hour" || made["version"] != 1.0 ||
 		hours["to"] != "18:30" || hours["time_zone"] != "Europe/Berlin" || made["next_at"] != nil || made["updated_by"] != "key_1" {
 		t.Fatalf("made: %d %v", status, made)
 	}
@@ -53,7 +53,8 @@ func TestAlerts(t *testing.T) {
 func TestAlertRefusals(t *testing.T) {
 	api := newAPI(t)
 	for body, pointer := range map[string]string{
-		`{"name":"","triggers":["new"]}`: "/name", `{"name":"S","triggers":[]}`: "/triggers", `{"name":"S","triggers":["new"],"count":3}`: "/count",
+		`{"name":"","triggers":["new"]}`: "/name", `{"name":"S","triggers":[]}`: "/triggers", `{"name":"S","triggers":["new"],"q":"is:open"}`: "/q",
+		`{"name":"S","triggers":["new"],"mail_members":["mem_1","mem_gone"]}`: "/mail_members", `{"name":"S","triggers":["new"],"count":3}`: "/count",
 		`{"name":"S","triggers":["many"],"count":3,"per":"year"}`:        "/per",
 		`{"name":"S","triggers":["users"],"users":3,"users_per":"year"}`: "/users_per", `{"name":"S","triggers":["users"],"users_per":"day"}`: "/users",
 		`{"name":"S","triggers":["new"],"users":1}`: "/users", `{"name":"S","triggers":["new"],"levels":["loud"]}`: "/levels",

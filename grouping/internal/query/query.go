@@ -134,8 +134,8 @@ func parseWords(q *postgres.GroupQuery, values url.Values) error {
 // A term is a word of a search line, or a field that it names, such as is:resolved.
 type term struct{ field, value string }
 
-// wordsOf divides a search line at its spaces, but not within quotes.
-func wordsOf(line string) iter.Seq[string] {
+// Words divides a search line at its spaces, but not within quotes.
+func Words(line string) iter.Seq[string] {
 	quoted := false
 	return strings.FieldsFuncSeq(line, func(r rune) bool {
 		quoted = quoted != (r == '"')
@@ -145,7 +145,7 @@ func wordsOf(line string) iter.Seq[string] {
 
 // termsOf are the terms of a search line. In quotes nothing names a field.
 func termsOf(line string) (terms []term) {
-	for word := range wordsOf(line) {
+	for word := range Words(line) {
 		of := term{value: word}
 		if field, value, _ := strings.Cut(word, ":"); value != "" && slices.Contains(fields, field) {
 			of = term{field, value}
@@ -160,7 +160,7 @@ func termsOf(line string) (terms []term) {
 // Without is a search line without the terms of a field.
 func Without(line, field string) string {
 	var rest []string
-	for word := range wordsOf(line) {
+	for word := range Words(line) {
 		if terms := termsOf(word); len(terms) == 0 || terms[0].field != field {
 			rest = append(rest, word)
 		}

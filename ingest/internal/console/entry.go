@@ -20,6 +20,7 @@ const (
 	maxEntry   = 8 << 10 // bytes of the values of an entry
 	maxMembers = 200
 	maxValue   = 256 // bytes of a value in a column or beside the list
+	maxType    = 190 // bytes of an error's type by which errors are searched: the list shows 200
 )
 
 // A shownEntry is an entry as the page shows it.
@@ -78,7 +79,9 @@ func (v *view) entry(found *ingest.Found) shownEntry {
 		entry.Trace = ui.With(v.r, "q", term, "last", ui.AnyTime, "from", "", "to", "")
 	}
 	if of := valueOf("error.type", found); of != "" {
-		entry.Errors = "/console/errors?" + url.Values{"q": {of}, "project": {found.Project}}.Encode()
+		of, _ = beginning(of, maxType)
+		words := `"` + strings.TrimSuffix(strings.ReplaceAll(of, `"`, ""), "…") + `"` // as a text, not as a field that it may look like
+		entry.Errors = "/console/errors?" + url.Values{"q": {words}, "project": {found.Project}, "status": {"all"}}.Encode()
 	}
 	entry.Members, entry.Cut = membersOf(found, v.Directory.Name(found.Project))
 	return entry

@@ -241,7 +241,7 @@ func TestValuesLeadOn(t *testing.T) {
 		`q=%28failed+OR+x%29+service%3Aapi" title="Only these"><bdi>api</bdi></a>`, `q=%28failed+OR+x%29+-service%3Aapi" title="Without these"`,
 		`<span class="number">2</span>`, `checkout <mark>failed</mark>`, `<span>user.id</span>`, `<span class="column"><bdi>7</bdi></span>`,
 		`<button form="refine" name="add" value="metadata.user.id:7"`, `<button form="refine" name="add" value="-metadata.user.id:7"`,
-		`<input type="hidden" name="field" value="user.id">`, "<pre class=\"wrap\">a\nb</pre>", `/console/errors?project=prj_1&q=E`, `q=trace_id%3A%22t+1%22`,
+		`<input type="hidden" name="field" value="user.id">`, "<pre class=\"wrap\">a\nb</pre>", `/console/errors?project=prj_1&q=%22E%22&status=all`, `q=trace_id%3A%22t+1%22`,
 		`<rect class="error"`, `title="Remove the column"`,
 	} {
 		if !strings.Contains(text, want) {

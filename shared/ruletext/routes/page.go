@@ -73,7 +73,7 @@ func (p *Page) nameOf(who identity.Principal, v ruletext.Version) string {
 		return "you"
 	}
 	if key, found := p.Directory.Key(who.Organization, v.By); found {
-		return "API key " + cmp.Or(key.Name, key.ID)
+		return `Key "` + cmp.Or(key.Name, key.ID) + `"`
 	}
 	return cmp.Or(v.ByName, v.By)
 }

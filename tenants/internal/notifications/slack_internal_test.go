@@ -32,10 +32,23 @@ func TestSlack(t *testing.T) {
 	if err != nil || !strings.Contains(string(sent), `{"text":"[Test] Shop\nThis is a test`) || !strings.Contains(string(sent), "/console/errors/alerts/alr_1") {
 		t.Errorf("a test of an alert on errors: %s, %v", sent, err)
 	}
-	sent, err = bodyFor(due{
-		Delivery: Delivery{Type: "error_group.created", Body: `{}`}, to: tenants.Webhook{URL: "https://hooks.slack.com/x"}, reader: addressee{organization: "Acme"},
-	}, "https://weir.example")
-	if err != nil || string(sent) != `{"text":"error_group.created of Acme: https://weir.example/console"}` {
-		t.Errorf("a fact without a text: %s, %v", sent, err)
+}
+
+// A fact without a mail says in Slack what happened, to which error and why, and leads there.
+func TestSlackOfOtherFacts(t *testing.T) {
+	for _, c := range []struct{ fact, data, text string }{
+		{"error_group.regressed", `{"group":"grp_1","title":"KeyError: no <cart>","cause":"It happened in 2.1.","url":"https://weir.example/console/errors/grp_1"}`,
+			"[Acme] A resolved error happens again: KeyError: no &lt;cart&gt;\nIt happened in 2.1.\nhttps://weir.example/console/errors/grp_1"},
+		{"error_group.created", `{"group":"grp_1","title":"","type":"KeyError"}`, "[Acme] A new kind of error is seen: KeyError\nhttps://weir.example/console/errors/grp_1"},
+		{"quota.adjusted", `{"cause":{"amount":1}}`, "[Acme] A charge is corrected\nhttps://weir.example/console"},
+		{"webhook.test", `{}`, "[Acme] webhook.test\nhttps://weir.example/console"},
+	} {
+		sent, err := bodyFor(due{
+			Delivery: Delivery{Type: c.fact, Body: `{"data":` + c.data + `}`}, to: tenants.Webhook{URL: "https://hooks.slack.com/x"}, reader: addressee{organization: "Acme"},
+		}, "https://weir.example")
+		var message struct{ Text string }
+		if err != nil || json.Unmarshal(sent, &message) != nil || message.Text != c.text {
+			t.Errorf("%s: %q, %v", c.fact, message.Text, err)
+		}
 	}
 }
