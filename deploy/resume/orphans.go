@@ -75,7 +75,7 @@ func (i *installation) findOrphans(ctx context.Context) (*orphans, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.home, err = tenants.OpenOrphanage(ctx, i.pools["tenants"], i.brokers, i.dialer, "weir resume"); err != nil {
+	if o.home, err = tenants.OpenOrphanage(ctx, i.pools["tenants"], i.brokers, i.dialer, time.Now, "weir resume"); err != nil {
 		return nil, fmt.Errorf("tenants: cannot read what its topics tell: %w", err)
 	}
 	found, err := o.home.Find(ctx, held)
