@@ -71,7 +71,8 @@ type Orphanage struct {
 
 // OpenOrphanage reads what weir.tenants.v1 and weir.credentials.v1 tell.
 // command is what decides, for the audit.
-func OpenOrphanage(ctx context.Context, pool *pgxpool.Pool, brokers []string, dialer *sharedbus.Dialer, clock func() time.Time, command string) (*Orphanage, error) {
+func OpenOrphanage(ctx context.Context, pool *pgxpool.Pool, brokers []string, dialer *sharedbus.Dialer, clock func() time.Time, command string,
+) (*Orphanage, error) {
 	o := &Orphanage{
 		pool: pool, names: bus.NewNames(), by: unitofwork.AtTheServer(command + ", run by " + CurrentUser()),
 		work: unitofwork.NewWriter(unitofwork.Config{
