@@ -373,6 +373,7 @@ var tried = map[string][]string{
 	"TestFaults/database sessions killed":             {databaseBack},
 	"TestFaults/database sessions killed under lanes": {databaseBack},
 	"TestKilled":             {killed, againAndAgain},
+	"TestKilledReplica":      {killed},
 	"TestBesieged":           {killed, databaseBack, brokerKilled},
 	"TestUpgraded":           {restarted},
 	"TestAvailable":          {restarted, brokerLost, brokersLost, failedOver, expired},
