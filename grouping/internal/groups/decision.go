@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -11,6 +13,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -68,14 +71,26 @@ func (w DecisionRequest) command(of postgres.Group, known grouping.SeenReleases)
 
 // named is the request with the members whom it names, found once for all
 // groups, before any of these is locked.
-func (d *Decisions) named(organization string, wanted DecisionRequest) DecisionRequest {
-	wanted.Command = wanted.Named(d.db.members(organization))
+func (d *Decisions) named(who identity.Principal, wanted DecisionRequest) DecisionRequest {
+	if wanted.Assign != nil && wanted.Assign.ID == "me" && who.Member != "" {
+		wanted.Assign = &grouping.Assignee{ID: who.Member}
+	}
+	wanted.Command = wanted.Named(d.db.members(who.Organization))
 	return wanted
+}
+
+// checkAssignee refuses the id of a member whom nobody knows: it would look like a label.
+func (d *Decisions) checkAssignee(organization string, to *grouping.Assignee) error {
+	if to == nil || !strings.HasPrefix(to.ID, "mem_") || slices.ContainsFunc(d.db.members(organization), func(m grouping.Member) bool { return m.ID == to.ID }) {
+		return nil
+	}
+	return grouping.Invalid{Field: "assignee", Detail: fmt.Sprintf("%q is no member who reads errors.", to.ID),
+		Fix: "Use the id of a member of the organization, or a label; one who was just added is known in a moment."}
 }
 
 // Decide carries out a request about a group.
 func (d *Decisions) Decide(ctx context.Context, request Request, id string, wanted DecisionRequest) (postgres.Group, error) {
-	named := d.named(request.Who.Organization, wanted)
+	named := d.named(request.Who, wanted)
 	return once(ctx, d.db, request, []any{id, wanted}, func(tx pgx.Tx) (project string, _ postgres.Group, err error) {
 		decided, err := d.decide(ctx, tx, request, []string{id}, named)
 		if err == nil && len(decided) == 0 {
@@ -91,6 +106,9 @@ func (d *Decisions) Decide(ctx context.Context, request Request, id string, want
 // decide carries out a request about those of the groups that there are
 // and the principal may read.
 func (d *Decisions) decide(ctx context.Context, tx pgx.Tx, request Request, ids []string, named DecisionRequest) ([]*postgres.DecidedGroup, error) {
+	if err := d.checkAssignee(request.Who.Organization, named.Assign); err != nil {
+		return nil, err
+	}
 	locked, err := postgres.LockHeads(ctx, tx, pg.Organization(request.Who.Organization), ids)
 	if err != nil {
 		return nil, err
@@ -143,7 +161,7 @@ type Bulk struct {
 // change, up to MaxBulk of them, those last seen first.
 func (d *Decisions) DecideAll(ctx context.Context, request Request, query postgres.GroupQuery, wanted DecisionRequest) (Bulk, error) {
 	query.Unlike = postgres.Unlike{Status: wanted.Status}
-	named := d.named(request.Who.Organization, wanted)
+	named := d.named(request.Who, wanted)
 	if named.Assign != nil {
 		query.Unlike.Assignee = &named.Assign.ID
 	}
@@ -164,7 +182,7 @@ func (d *Decisions) DecideAll(ctx context.Context, request Request, query postgr
 
 // DecideEach carries out a request about those of some groups that there are.
 func (d *Decisions) DecideEach(ctx context.Context, request Request, ids []string, wanted DecisionRequest) (Bulk, error) {
-	named := d.named(request.Who.Organization, wanted)
+	named := d.named(request.Who, wanted)
 	return once(ctx, d.db, request, []any{ids, wanted}, func(tx pgx.Tx) (string, Bulk, error) {
 		decided, err := d.decide(ctx, tx, request, ids, named)
 		if err == nil && len(decided) == 0 {

@@ -106,7 +106,7 @@ func TestDecideRefusals(t *testing.T) {
 		`{}`: "", `{"status":"closed"}`: "/status", `{"status":"ignored","in_release":"next"}`: "/in_release", `{"status":"resolved","in_release":"next"}`: "/in_release",
 		`{"status":"resolved","in_release":"current"}`: "/in_release", `{"status":"ignored","until":{}}`: "/until", `{"status":"ignored","until":{"per":"hour"}}`: "/until/per",
 		`{"status":"ignored","until":{"count":3,"per":"year"}}`: "/until/per", `{"status":"ignored","until":{"at":"2020-01-01T00:00:00Z"}}`: "/until/at",
-		`{"assignee":" "}`: "/assignee", `{"note":"` + strings.Repeat("n", 2001) + `"}`: "/note", `{"state":"resolved"}`: "/state",
+		`{"assignee":" "}`: "/assignee", `{"assignee":"mem_gone"}`: "/assignee", `{"note":"` + strings.Repeat("n", 2001) + `"}`: "/note", `{"state":"resolved"}`: "/state",
 	} {
 		status, refused := patch(t, api, path, body, "")
 		faults, _ := refused["errors"].([]any)
