@@ -38,9 +38,11 @@ const (
 	goalPeer = 2.0 // times what VictoriaLogs takes
 )
 
+// phrases have no word that may be the id of a user, as in usr_took: for Weir that is two words, for
+// VictoriaLogs one.
 var phrases = []string{
 	"did not answer", "cache miss for product", "handed over at depot", "slow query", "out of memory", "cannot be routed", "expired in the middle",
-	"insufficient funds", "took", "bank did not confirm the payment", "route computed", "deprecated function called",
+	"insufficient funds", "query", "bank did not confirm the payment", "route computed", "deprecated function called",
 }
 
 var questions = []question{

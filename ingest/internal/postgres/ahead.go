@@ -30,7 +30,7 @@ func (s *scan) Read(block ingest.Ref) ([]ingest.Stored, error) {
 		delete(s.ahead.found, block.ID)
 		return found, nil
 	}
-	due := s.ahead.next(block, s.most-s.read)
+	due := s.next(block)
 	blocks, err := fetchKey{dayOf(block.RetentionDays, block.ReceivedAt), ingest.ReadAll}.read(s, due)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read block %s: %w", uuidText(block.ID), err)
@@ -46,27 +46,20 @@ func (s *scan) Read(block ingest.Ref) ([]ingest.Stored, error) {
 		}
 		return entries, err
 	}
-	if err := s.lookThrough(blocks); err != nil {
-		return nil, err
-	}
-	found := s.ahead.found[block.ID]
-	delete(s.ahead.found, block.ID)
-	return found, nil
+	return s.lookThrough(blocks, block)
 }
 
 // next returns a block, and those behind it that are read with it, within the bytes that are left.
-func (a *ahead) next(block ingest.Ref, left int) []ingest.Candidate {
-	due := []ingest.Candidate{{Ref: block}}
-	if a.from == nil {
+func (s *scan) next(block ingest.Ref) []ingest.Candidate {
+	due, a := []ingest.Candidate{{Ref: block}}, &s.ahead
+	if a.from == nil || a.opened < siftAfter {
 		return due
 	}
-	most, behind := min(a.opened, readAtOnce), a.from.fetched
-	if a.opened < siftAfter {
-		most = 1
-	}
-	if a.from.sifted > 0 {
+	behind, left := a.from.fetched, s.most-s.read
+	if s.sifts != nil { // the columns of others are read first
 		behind = behind[:a.from.sifted]
 	}
+	most := min(a.opened, readAtOnce-len(a.found)) // some of other partitions may wait
 	for i := 0; i < len(behind) && len(due) < most; i++ {
 		if _, read := a.found[behind[i].ID]; read || behind[i].Excluded {
 			continue
@@ -79,31 +72,49 @@ func (a *ahead) next(block ingest.Ref, left int) []ingest.Candidate {
 	return due
 }
 
-// lookThrough keeps what matches in blocks.
-func (s *scan) lookThrough(blocks []readBlock) error {
-	found, sizes := make([][]ingest.Stored, len(blocks)), make([]int, len(blocks))
+// lookThrough keeps what matches in blocks, and returns it of the one that is
+// asked for. One ahead that can't be read is not kept: the page may end before it.
+func (s *scan) lookThrough(blocks []readBlock, asked ingest.Ref) (found []ingest.Stored, err error) {
+	all := make([]looked, len(blocks))
 	var workers errgroup.Group
 	workers.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range blocks {
 		workers.Go(func() error {
-			into := s.store.takeMemory()
-			defer s.store.memory.Put(into)
-			entries, err := s.unpack(&blocks[i], into)
-			if entries != nil {
-				found[i], sizes[i] = s.matching(entries, s.ahead.rows[blocks[i].of.ID]), into.size()
-			}
-			return err
+			all[i] = s.look(&blocks[i])
+			return nil
 		})
 	}
-	err := workers.Wait()
+	_ = workers.Wait() // none fails
 	if s.ahead.found == nil {
 		s.ahead.found = map[[16]byte][]ingest.Stored{}
 	}
-	for i := range blocks {
-		s.ahead.found[blocks[i].of.ID] = found[i]
-		s.read += sizes[i]
+	for i := range all {
+		s.read += all[i].size
+		switch id := blocks[i].of.ID; {
+		case id == asked.ID:
+			found, err = all[i].found, all[i].err
+		case all[i].err == nil:
+			s.ahead.found[id] = all[i].found
+		}
 	}
-	return err
+	return found, err
+}
+
+// looked is what matches in a block, which has a size.
+type looked struct {
+	found []ingest.Stored
+	size  int
+	err   error
+}
+
+func (s *scan) look(block *readBlock) (l looked) {
+	into := s.store.takeMemory()
+	defer s.store.memory.Put(into)
+	entries, err := s.unpack(block, into)
+	if entries == nil {
+		return looked{err: err}
+	}
+	return looked{found: s.matching(entries, s.ahead.rows[block.of.ID]), size: into.size()}
 }
 
 // matching copies the entries that match, of the rows that may; nil: all.

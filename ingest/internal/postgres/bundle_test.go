@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/postgres"
@@ -110,5 +111,41 @@ func TestBundlesAreExcludedAtOnce(t *testing.T) {
 	const header, first = 1 << 10, 64 // with lines of filters; so many are looked at before
 	if read, _ := r.read(); len(result.Found) > 0 || result.Next != nil || read > header*(first+blocks+bundles) {
 		t.Errorf("%d entries found, %.0f bytes read", len(result.Found), read)
+	}
+}
+
+// Moves that have blocks of one bundle end at once.
+func TestMovesOfABundleEndTogether(t *testing.T) {
+	r := newRig(t)
+	const blocks, rounds = 32, 5
+	moves := &postgres.Moves{
+		Pool: r.pool, Store: r.store(postgres.DefaultLimits()),
+		Limits: postgres.MoveLimits{Bytes: blocks / 2 * len(padding), Entries: 1000, Least: 1, Lease: time.Minute},
+	}
+	for range rounds {
+		var bundle []postgres.Block
+		for i := range int64(blocks) {
+			bundle = append(bundle, r.block("org_1", "prj_1", r.entry(i, padding)))
+		}
+		r.keep(bundle...)
+		var claimed [2]*postgres.Move
+		for i := range claimed {
+			var err error
+			claimed[i], err = moves.Claim(t.Context(), time.Now())
+			testenv.Must(t, err)
+		}
+		letGo := r.holdBlocks()
+		var ends errgroup.Group
+		for _, move := range claimed {
+			ends.Go(func() error { return moves.Finish(t.Context(), move) })
+		}
+		r.await(2)
+		letGo()
+		if err := ends.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := r.count(`SELECT count(*) FROM blocks`); left != 0 {
+		t.Errorf("%d blocks are left", left)
 	}
 }

@@ -317,13 +317,19 @@ func (r *rig) mergeAside(store *postgres.Store, at time.Time, waiting int) <-cha
 	r.t.Helper()
 	merger, merged := r.merger(store, func() time.Time { return at }), make(chan error, 1)
 	go func() { merged <- merger.RunOnce(r.t.Context()) }()
+	r.await(waiting)
+	return merged
+}
+
+// await returns once so many transactions wait for others.
+func (r *rig) await(waiting int) {
+	r.t.Helper()
 	testenv.Eventually(r.t, func() error {
 		if n := r.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`); n != waiting {
-			return fmt.Errorf("%d merges wait for blocks, want %d", n, waiting)
+			return fmt.Errorf("%d transactions wait, want %d", n, waiting)
 		}
 		return nil
 	})
-	return merged
 }
 
 // No other replica merges claimed blocks, even with new ones; these come next.

@@ -192,7 +192,7 @@ func (m *Moves) Claim(ctx context.Context, now time.Time) (*Move, error) {
 }
 
 // moveLock is held by merges, shared: one of them either ends before a move takes
-// blocks, or sees which ones it has taken.
+// blocks, or sees which ones it has taken. Moves end one after the other, as two may have blocks of one bundle.
 const moveLock = `hashtextextended('weir moves ' || current_schema(), 0)`
 
 // claim takes blocks that no other move has. The number's row is locked, so
@@ -358,6 +358,9 @@ func (m *Moves) Each(blocks []MovingBlock, each func(block *MovingBlock, entries
 func (m *Moves) Finish(ctx context.Context, move *Move) error {
 	d := dayOf(move.Retention, move.Day)
 	return m.end(ctx, move, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+moveLock+`)`); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, planning); err != nil {
 			return err
 		}
