@@ -76,14 +76,7 @@ func (a *Alerts) check(request Request, rule *grouping.AlertRule, now time.Time)
 	if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), now); err != nil {
 		return err
 	}
-	members := a.db.members(request.Who.Organization)
-	for _, id := range rule.Members {
-		if !slices.ContainsFunc(members, func(m grouping.Member) bool { return m.ID == id }) {
-			return grouping.Invalid{Field: "mail_members", Detail: fmt.Sprintf("%q is no member who reads errors.", id),
-				Fix: "Use ids of members of the organization; one who was just added is known in a moment."}
-		}
-	}
-	return nil
+	return a.db.checkMembers(request.Who.Organization, "mail_members", rule.Members...)
 }
 
 // Create makes an alert of a project. It holds for errors accepted from now on.

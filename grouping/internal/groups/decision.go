@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -81,11 +80,10 @@ func (d *Decisions) named(who identity.Principal, wanted DecisionRequest) Decisi
 
 // checkAssignee refuses the id of a member whom nobody knows: it would look like a label.
 func (d *Decisions) checkAssignee(organization string, to *grouping.Assignee) error {
-	if to == nil || !strings.HasPrefix(to.ID, "mem_") || slices.ContainsFunc(d.db.members(organization), func(m grouping.Member) bool { return m.ID == to.ID }) {
+	if to == nil || !strings.HasPrefix(to.ID, "mem_") {
 		return nil
 	}
-	return grouping.Invalid{Field: "assignee", Detail: fmt.Sprintf("%q is no member who reads errors.", to.ID),
-		Fix: "Use the id of a member of the organization, or a label; one who was just added is known in a moment."}
+	return d.db.checkMembers(organization, "assignee", to.ID)
 }
 
 // Decide carries out a request about a group.

@@ -61,6 +61,18 @@ func (s *store) members(organization string) (members []grouping.Member) {
 	return members
 }
 
+// checkMembers refuses ids in a field that are of no member who may read errors.
+func (s *store) checkMembers(organization, field string, ids ...string) error {
+	members := s.members(organization)
+	for _, id := range ids {
+		if !slices.ContainsFunc(members, func(m grouping.Member) bool { return m.ID == id }) {
+			return grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is no member who reads errors.", id),
+				Fix: "Use ids of members of the organization; one who was just added is known in a moment."}
+		}
+	}
+	return nil
+}
+
 // assignee is the id of whom a search names: of a member, by name or id, or a label.
 func (s *store) assignee(organization, named string) string {
 	return grouping.AssigneeNamed(named, s.members(organization)).ID
