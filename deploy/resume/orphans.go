@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -221,7 +222,7 @@ func (o *orphans) show(out io.Writer) error {
 	for _, one := range o.all {
 		first, last := one.span()
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", one.kind(), terminal.Line(one.ID()), terminal.Line(one.whole()),
-			terminal.Line(orDash(one.Name)), orDash(one.has(o.now)), first, last, one.then(o.now))
+			terminal.Line(cmp.Or(one.Name, "-")), cmp.Or(one.has(o.now), "-"), first, last, one.then(o.now))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -282,13 +283,6 @@ func stampOr(at time.Time) string {
 		return "-"
 	}
 	return stamp(at)
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
 
 // comes reports whether it exists again: a key may be past that.

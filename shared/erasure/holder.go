@@ -15,6 +15,20 @@ type Holding struct {
 	First, Last time.Time // of it; zero: unknown, or there is nothing
 }
 
+// Hold reads how much there is of an organization or a project, and since and until
+// when, by a query of the three with its organization, its project and args.
+func Hold(ctx context.Context, tx pgx.Tx, what string, of Deletion, query string, args ...any) (Holding, error) {
+	h := Holding{What: what}
+	var first, last *time.Time
+	if err := tx.QueryRow(ctx, query, append([]any{of.Organization, of.Project}, args...)...).Scan(&h.Amount, &first, &last); err != nil {
+		return h, fmt.Errorf("cannot count the %s of %v: %w", what, of, err)
+	}
+	if first != nil && last != nil {
+		h.First, h.Last = *first, *last
+	}
+	return h, nil
+}
+
 // Holders returns whose rows some tables have, in the form in which they
 // would be erased; not what is erased or is going to be. Each table has an
 // index that begins with organization and project: a look into it finds

@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,13 +16,6 @@ func Holders(ctx context.Context, tx pgx.Tx) ([]erasure.Deletion, error) {
 // Holding returns how many entries of an organization or a project are
 // stored, without those that have moved to ClickHouse.
 func Holding(ctx context.Context, tx pgx.Tx, of erasure.Deletion) (erasure.Holding, error) {
-	h := erasure.Holding{What: "entries"}
-	var first, last *time.Time
-	err := tx.QueryRow(ctx, `SELECT coalesce(sum((SELECT sum(n) FROM unnest(entries) AS n)), 0)::bigint, min(received_at), max(received_at)
-		FROM blocks WHERE organization = $1 AND ($2 = '' OR project = $2)`, of.Organization, of.Project).Scan(&h.Amount, &first, &last)
-	if err != nil {
-		return h, fmt.Errorf("cannot count the entries of %v: %w", of, err)
-	}
-	h.First, h.Last = orZero(first), orZero(last)
-	return h, nil
+	return erasure.Hold(ctx, tx, "entries", of, `SELECT coalesce(sum((SELECT sum(n) FROM unnest(entries) AS n)), 0)::bigint, min(received_at), max(received_at)
+		FROM blocks WHERE organization = $1 AND ($2 = '' OR project = $2)`)
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,15 +28,8 @@ func Holders(ctx context.Context, tx pgx.Tx) ([]erasure.Deletion, error) {
 // Holding returns how many bytes an organization or a project was charged,
 // as far as days are kept.
 func Holding(ctx context.Context, tx pgx.Tx, of erasure.Deletion) (erasure.Holding, error) {
-	h := erasure.Holding{What: "bytes"}
-	var first, last *time.Time
-	err := tx.QueryRow(ctx, `SELECT coalesce(sum(bytes), 0)::bigint, min(day), max(day) FROM usage_days
-		WHERE organization = $1 AND ($2 = '' OR project = $2) AND outcome = $3`, of.Organization, of.Project, ledger.UseAccepted).Scan(&h.Amount, &first, &last)
-	if err != nil {
-		return h, fmt.Errorf("cannot add up what %v was charged: %w", of, err)
-	}
-	h.First, h.Last = timeOf(first), timeOf(last)
-	return h, nil
+	return erasure.Hold(ctx, tx, "bytes", of, `SELECT coalesce(sum(bytes), 0)::bigint, min(day), max(day) FROM usage_days
+		WHERE organization = $1 AND ($2 = '' OR project = $2) AND outcome = $3`, ledger.UseAccepted)
 }
 
 // FirstPlan returns an organization's first plan. Without books or a plan,
