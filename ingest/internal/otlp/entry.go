@@ -23,9 +23,9 @@ func (t *Translator) entry() error {
 	if err := t.message(); err != nil {
 		return err
 	}
-	if name := t.environment(); name != nil {
+	if t.resource.environment != nil {
 		t.write(`,"environment":`)
-		t.text(name)
+		t.text(t.resource.environment)
 	}
 	t.failure()
 	if err := t.metadata(); err != nil {
@@ -90,20 +90,11 @@ func (t *Translator) message() error {
 // messageIn is the message of a body that is a map; nil: it has none.
 func messageIn(body []byte) []byte {
 	var of attributes
-	_ = Repeated(body, kvlistValue, func(list []byte) error { return of.add(list, 1) })
+	_ = Repeated(body, kvlistValue, func(list []byte) error { return Repeated(list, 1, of.add) })
 	if text := of.text("message"); text != nil {
 		return text
 	}
 	return of.text("msg")
-}
-
-func (t *Translator) environment() []byte {
-	for _, name := range [...]string{"deployment.environment.name", "deployment.environment"} {
-		if text := t.resource.text(name); text != nil {
-			return text
-		}
-	}
-	return nil
 }
 
 // Attributes of a record that describe an exception, by the semantic conventions.
@@ -173,24 +164,33 @@ func (t *Translator) metadata() error {
 			return err
 		}
 	}
-	twice := 0
-	for _, a := range t.resource {
-		if own.has(string(a.name)) {
-			twice++
-			continue
-		}
-		if t.claimsMark(a) {
-			continue
-		}
-		if err := m.attribute(a); err != nil {
-			return err
-		}
+	twice := own.shares(t.resource.attributes)
+	if err := t.resourceMembers(&m, twice); err != nil {
+		return err
 	}
 	t.context(&m)
 	if err := t.structured(&m, twice); err != nil {
 		return err
 	}
 	m.end()
+	return nil
+}
+
+// resourceMembers writes the attributes of the resource, without those that the record has as well.
+func (t *Translator) resourceMembers(m *object, twice bool) error {
+	if !twice && len(t.resource.members) > 0 {
+		m.begin()
+		t.plain(t.resource.members)
+		return nil
+	}
+	for _, a := range t.resource.attributes {
+		if twice && t.record.attributes.has(string(a.name)) || t.claimsMark(a) {
+			continue
+		}
+		if err := m.attribute(a); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -235,7 +235,7 @@ func (t *Translator) context(m *object) {
 
 // structured writes what is an object: a body, the scope, and attributes of
 // the resource that the record has as well.
-func (t *Translator) structured(m *object, twice int) error {
+func (t *Translator) structured(m *object, twice bool) error {
 	if _, isText := textOf(t.record.body); t.record.body != nil && !isText {
 		m.name("body")
 		if err := t.value(t.record.body, 1); err != nil {
@@ -248,12 +248,12 @@ func (t *Translator) structured(m *object, twice int) error {
 			return err
 		}
 	}
-	if twice == 0 {
+	if !twice {
 		return nil
 	}
 	m.name("resource")
 	resource := object{t: t}
-	for _, a := range t.resource {
+	for _, a := range t.resource.attributes {
 		if t.record.attributes.has(string(a.name)) {
 			if err := resource.attribute(a); err != nil {
 				return err

@@ -7,8 +7,6 @@ import (
 	"io"
 	"strconv"
 	"time"
-
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // A Translation is what is known of a request after it was translated.
@@ -27,7 +25,7 @@ type Translator struct {
 	out       []byte
 	untrusted bool
 	received  time.Time
-	resource  attributes
+	resource  resource
 	scope     scope
 	record    record
 	records   int
@@ -38,8 +36,6 @@ type Translator struct {
 type Invalid struct{ Detail string }
 
 func (e *Invalid) Error() string { return e.Detail }
-
-var errMalformed = errors.New("it is malformed")
 
 // Translate writes the body of POST /v1/logs for a request in protobuf that
 // was received at a time. Entries of an untrusted client get
@@ -66,11 +62,51 @@ func (t *Translator) Translate(request []byte, untrusted bool, received time.Tim
 
 // resourceLogs reads ResourceLogs, whose resource may stand anywhere.
 func (t *Translator) resourceLogs(text []byte) error {
-	t.resource = t.resource[:0]
-	if err := Repeated(text, 1, func(resource []byte) error { return t.resource.add(resource, 1) }); err != nil {
+	size := 0
+	t.resource = resource{attributes: t.resource.attributes[:0], members: t.resource.members[:0]}
+	err := Repeated(text, 1, func(message []byte) error {
+		size += len(message)
+		return Repeated(message, 1, t.resource.attributes.add)
+	})
+	if err != nil {
 		return err
 	}
+	t.resource.environment = t.resource.attributes.environment()
+	if size > 0 && size <= maxKeptResource {
+		if err := t.keepMembers(); err != nil {
+			return err
+		}
+	}
 	return Repeated(text, 2, t.scopeLogs)
+}
+
+// A resource is a Resource.
+type resource struct {
+	attributes  attributes
+	environment []byte // nil: it names none
+	members     []byte // the attributes as members of an object, as each record has them; empty: they are not kept
+}
+
+// maxKeptResource is how large a resource may be whose members are kept: a byte becomes at most six.
+const maxKeptResource = flushed / 8
+
+// keepMembers translates the attributes of the resource once for all its records.
+func (t *Translator) keepMembers() error {
+	t.flush()
+	members := object{t: t}
+	for _, a := range t.resource.attributes {
+		if t.claimsMark(a) {
+			continue
+		}
+		if err := members.attribute(a); err != nil {
+			return err
+		}
+	}
+	if members.begun {
+		t.resource.members = append(t.resource.members, t.out[len("{"):]...)
+	}
+	t.out = t.out[:0]
+	return nil
 }
 
 // A scope is an InstrumentationScope.
@@ -93,19 +129,20 @@ func (t *Translator) scopeLogs(text []byte) error {
 }
 
 func (s *scope) read(text []byte) error {
-	err := Fields(text, func(f Field) error {
-		switch f.Number {
+	m := Read(text)
+	for m.Next() {
+		switch m.Number {
 		case 1:
-			s.name = f.Bytes
+			s.name = m.Bytes
 		case 2:
-			s.version = f.Bytes
+			s.version = m.Bytes
+		case 3:
+			if err := s.attributes.add(m.Bytes); err != nil {
+				return err
+			}
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	return s.attributes.add(text, 3)
+	return m.Err()
 }
 
 // A record is a LogRecord. It shares the request's memory.
@@ -121,33 +158,34 @@ type record struct {
 
 func (r *record) read(text []byte) error {
 	*r = record{attributes: r.attributes[:0]}
-	err := Fields(text, func(f Field) error {
-		switch f.Number {
+	m := Read(text)
+	for m.Next() {
+		switch m.Number {
 		case 1:
-			r.time = f.Value
+			r.time = m.Value
 		case 2:
-			r.severity = f.Value
+			r.severity = m.Value
 		case 3:
-			r.severityText = f.Bytes
+			r.severityText = m.Bytes
 		case 5:
-			if len(f.Bytes) > 0 { // a Collector writes an empty one where there was none
-				r.body = f.Bytes
+			if len(m.Bytes) > 0 { // a Collector writes an empty one where there was none
+				r.body = m.Bytes
+			}
+		case 6:
+			if err := r.attributes.add(m.Bytes); err != nil {
+				return err
 			}
 		case 9:
-			r.traceID = f.Bytes
+			r.traceID = m.Bytes
 		case 10:
-			r.spanID = f.Bytes
+			r.spanID = m.Bytes
 		case 11:
-			r.observed = f.Value
+			r.observed = m.Value
 		case 12:
-			r.event = f.Bytes
+			r.event = m.Bytes
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	return r.attributes.add(text, 6)
+	return m.Err()
 }
 
 // An attribute is a KeyValue.
@@ -162,29 +200,46 @@ const maxAttributes = 1000
 
 var errAttributes = errors.New("it, its resource or its scope has more than " + strconv.Itoa(maxAttributes) + " attributes")
 
-// add adds the attributes that are the field with a number of a message.
-func (a *attributes) add(message []byte, number protowire.Number) error {
-	return Repeated(message, number, func(text []byte) error {
-		if len(*a) == maxAttributes {
-			return errAttributes
-		}
-		one, err := readAttribute(text)
-		*a = append(*a, one)
-		return err
-	})
+// add adds a KeyValue.
+func (a *attributes) add(text []byte) error {
+	if len(*a) == maxAttributes {
+		return errAttributes
+	}
+	one, err := readAttribute(text)
+	*a = append(*a, one)
+	return err
 }
 
 func readAttribute(text []byte) (a attribute, err error) {
-	err = Fields(text, func(f Field) error {
-		switch f.Number {
+	m := Read(text)
+	for m.Next() {
+		switch m.Number {
 		case 1:
-			a.name = f.Bytes
+			a.name = m.Bytes
 		case 2:
-			a.value = f.Bytes
+			a.value = m.Bytes
 		}
-		return nil
-	})
-	return a, err
+	}
+	return a, m.Err()
+}
+
+// shares reports whether two have a name in common.
+func (a attributes) shares(other attributes) bool {
+	for i := range other {
+		if a.has(string(other[i].name)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a attributes) environment() []byte {
+	for _, name := range [...]string{"deployment.environment.name", "deployment.environment"} {
+		if text := a.text(name); text != nil {
+			return text
+		}
+	}
+	return nil
 }
 
 func (a attributes) has(name string) bool { return a.find(name) != nil }
@@ -206,51 +261,4 @@ func (a attributes) text(name string) []byte {
 	}
 	text, _ := textOf(found.value)
 	return text
-}
-
-// A Field is one of a message.
-type Field struct {
-	Number protowire.Number
-	Value  uint64 // of a number
-	Bytes  []byte // of a text, bytes or a message
-}
-
-// Fields calls each with the fields of a message.
-func Fields(message []byte, each func(Field) error) error {
-	for len(message) > 0 {
-		number, kind, n := protowire.ConsumeTag(message)
-		if n < 0 {
-			return errMalformed
-		}
-		message = message[n:]
-		f := Field{Number: number}
-		switch kind {
-		case protowire.VarintType:
-			f.Value, n = protowire.ConsumeVarint(message)
-		case protowire.Fixed64Type:
-			f.Value, n = protowire.ConsumeFixed64(message)
-		case protowire.BytesType:
-			f.Bytes, n = protowire.ConsumeBytes(message)
-		default:
-			n = protowire.ConsumeFieldValue(number, kind, message)
-		}
-		if n < 0 {
-			return errMalformed
-		}
-		message = message[n:]
-		if err := each(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Repeated calls each with the content of a message's fields of one number.
-func Repeated(message []byte, number protowire.Number, each func(text []byte) error) error {
-	return Fields(message, func(f Field) error {
-		if f.Number != number {
-			return nil
-		}
-		return each(f.Bytes)
-	})
 }

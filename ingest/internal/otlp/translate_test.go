@@ -17,7 +17,7 @@ import (
 
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
-	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+	resources "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -45,7 +45,7 @@ func number(n int64) *common.AnyValue {
 
 func request(resourceAttributes []*common.KeyValue, records ...*logs.LogRecord) *logs.LogsData {
 	return &logs.LogsData{ResourceLogs: []*logs.ResourceLogs{{
-		Resource:  &resource.Resource{Attributes: resourceAttributes},
+		Resource:  &resources.Resource{Attributes: resourceAttributes},
 		ScopeLogs: []*logs.ScopeLogs{{LogRecords: records}},
 	}}}
 }

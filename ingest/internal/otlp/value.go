@@ -50,25 +50,28 @@ func (t *Translator) value(value []byte, depth int) error {
 	if depth > maxDepth {
 		return errDepth
 	}
-	last := Field{}
-	if err := Fields(value, func(f Field) error { last = f; return nil }); err != nil {
-		return err
+	t.flushFull()
+	m := Read(value)
+	for m.Next() { // the last of them counts, whose values stay
 	}
-	switch last.Number {
+	if m.Err() != nil {
+		return m.Err()
+	}
+	switch m.Number {
 	case stringValue:
-		t.text(last.Bytes)
+		t.text(m.Bytes)
 	case boolValue:
-		t.out = strconv.AppendBool(t.out, last.Value != 0)
+		t.out = strconv.AppendBool(t.out, m.Value != 0)
 	case intValue:
-		t.out = strconv.AppendInt(t.out, int64(last.Value), 10) //nolint:gosec // two's complement by the format
+		t.out = strconv.AppendInt(t.out, int64(m.Value), 10) //nolint:gosec // two's complement by the format
 	case doubleValue:
-		t.double(math.Float64frombits(last.Value))
+		t.double(math.Float64frombits(m.Value))
 	case arrayValue:
-		return t.array(last.Bytes, depth)
+		return t.array(m.Bytes, depth)
 	case kvlistValue:
-		return t.kvlist(last.Bytes, depth)
+		return t.kvlist(m.Bytes, depth)
 	case bytesValue:
-		t.base64(last.Bytes)
+		t.base64(m.Bytes)
 	default:
 		t.write("null")
 	}
@@ -80,7 +83,7 @@ func (t *Translator) base64(of []byte) {
 	t.write(`"`)
 	for piece := range slices.Chunk(of, 3<<12) {
 		t.out = base64.StdEncoding.AppendEncode(t.out, piece)
-		t.write("")
+		t.flushFull()
 	}
 	t.write(`"`)
 }
@@ -165,8 +168,11 @@ func (o *object) end() {
 // flushed is how much is written at once.
 const flushed = 32 << 10
 
-func (t *Translator) write(text string) {
-	if t.out = append(t.out, text...); len(t.out) >= flushed {
+// write writes what the next text or value, which flushes, has between itself and the one before it.
+func (t *Translator) write(text string) { t.out = append(t.out, text...) }
+
+func (t *Translator) flushFull() {
+	if len(t.out) >= flushed {
 		t.flush()
 	}
 }
@@ -181,6 +187,11 @@ func (t *Translator) flush() {
 
 // text writes a string.
 func (t *Translator) text(s []byte) {
+	if len(s) < flushed/2 && ingest.PlainPrefix(s) == len(s) {
+		t.out = append(append(append(t.out, '"'), s...), '"')
+		t.flushFull()
+		return
+	}
 	t.write(`"`)
 	t.escaped(s)
 	t.write(`"`)

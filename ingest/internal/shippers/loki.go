@@ -163,42 +163,57 @@ func (s *stream) entry(text []byte) error {
 	var at ingest.Instant
 	var line []byte
 	var metadata pairs
-	err := otlp.Fields(text, func(f otlp.Field) error {
-		switch f.Number {
-		case 1: // Timestamp
-			return otlp.Fields(f.Bytes, func(f otlp.Field) error {
-				switch f.Number {
-				case 1:
-					at.Seconds = int64(f.Value) //nolint:gosec // two's complement by the format
-				case 2:
-					at.Nanos = uint32(min(f.Value, 999_999_999)) //nolint:gosec // bounded
-				}
-				return nil
-			})
+	m := otlp.Read(text)
+	for m.Next() {
+		var err error
+		switch m.Number {
+		case 1:
+			at, err = timestampOf(m.Bytes)
 		case 2:
-			line = f.Bytes
-		case 3: // LabelPair
-			var m pair
-			err := otlp.Fields(f.Bytes, func(f otlp.Field) error {
-				switch f.Number {
-				case 1:
-					m.name = string(f.Bytes)
-				case 2:
-					m.value = string(f.Bytes)
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			return metadata.add(m.name, m.value)
+			line = m.Bytes
+		case 3:
+			err = metadata.read(m.Bytes)
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		if err != nil {
+			return err
+		}
+	}
+	if m.Err() != nil {
+		return m.Err()
 	}
 	return s.line(at, strconv.FormatInt(at.Seconds, 10), line, metadata)
+}
+
+// timestampOf reads a Timestamp.
+func timestampOf(text []byte) (at ingest.Instant, err error) {
+	m := otlp.Read(text)
+	for m.Next() {
+		switch m.Number {
+		case 1:
+			at.Seconds = int64(m.Value) //nolint:gosec // two's complement by the format
+		case 2:
+			at.Nanos = uint32(min(m.Value, 999_999_999)) //nolint:gosec // bounded
+		}
+	}
+	return at, m.Err()
+}
+
+// read adds a LabelPair.
+func (p *pairs) read(text []byte) error {
+	var name, value string
+	m := otlp.Read(text)
+	for m.Next() {
+		switch m.Number {
+		case 1:
+			name = string(m.Bytes)
+		case 2:
+			value = string(m.Bytes)
+		}
+	}
+	if m.Err() != nil {
+		return m.Err()
+	}
+	return p.add(name, value)
 }
 
 // LokiJSON rewrites a push request of Loki in JSON:
