@@ -29,7 +29,7 @@ test test-race test-kafka test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help docs golden run demo bench soak bench-fair bench-ledger bench-bus bench-store bench-grouping bench-revocation build lint verify size test test-kafka test-browser test-kubernetes test-faults test-disk test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
+.PHONY: help docs golden run demo bench soak bench-fair bench-ledger bench-bus bench-store bench-front bench-clients bench-grouping bench-revocation build lint verify size test test-kafka test-browser test-kubernetes test-faults test-disk test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -43,6 +43,15 @@ demo: bin/weir ## send a minute of realistic traffic to what `make run` started
 
 bench: bin/weir bin/bench ## measure throughput, latency and memory, with the embedded broker and with Apache Kafka
 	@exec bin/bench throughput $(ARGS)
+
+bench-front: bin/bench bin/collector ## measure what requests cost at the front door, beside a naive server, and OTLP beside the OpenTelemetry Collector
+	@exec bin/bench front --collector=bin/collector $(ARGS)
+
+bench-clients: bench-front ## measure what a log call costs in each client, beside what its language has, how much a process delivers, and bench-front
+	cd ingest/client/go && GOWORK=off $(GO) test -run=- -bench=Call .
+	cd ingest/client/javascript && npm install --silent --no-save --no-package-lock pino && node bench.js
+	cd ingest/client/python && python3 bench.py
+	$(GO) test -run=- -bench=Delivery -benchtime=1x ./ingest/client/conformance -entries=100000
 
 bench-fair: bin/weir bin/bench ## measure how each kind of noisy organization affects quiet ones, and the memory
 	@exec bin/bench fair $(ARGS)
@@ -69,6 +78,9 @@ bin/victoria-logs:
 
 bench-store: bin/bench bin/victoria-logs ## store a day of 10 million entries in the log store and in VictoriaLogs, and search and count them in both
 	@exec bin/bench store --victoria=bin/victoria-logs $(ARGS)
+
+bin/collector: $(wildcard deploy/docker/collector/*)
+	cd deploy/docker/collector && GOWORK=off CGO_ENABLED=0 $(GO) build -o $(CURDIR)/$@ .
 
 .PHONY: bin/weir bin/bench
 bin/weir:

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,26 @@ func TestThePageIsFollowed(t *testing.T) {
 	} {
 		if !strings.Contains(string(out), row) {
 			t.Errorf("it has no row %q:\n%s", row, out)
+		}
+	}
+}
+
+// Every kind of request is measured at the front door.
+func TestFrontDoor(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "bench")
+	for _, command := range [][]string{{"go", "build", "-o", program, "."}, {program, "front", "--short", "--embedded"}} {
+		out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", command, err, out)
+		}
+		if command[0] == "go" {
+			continue
+		}
+		for _, row := range []string{"100 entries ", "half as many", "the same as OTLP", "1 entry ", "429", "naive server", "of what they cost the naive server", "as OTLP they cost"} {
+			if !strings.Contains(string(out), row) {
+				t.Errorf("it has no row %q:\n%s", row, out)
+			}
 		}
 	}
 }

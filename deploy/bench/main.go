@@ -12,7 +12,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirlog/weir/deploy/bench/internal/fairness"
+	"github.com/weirlog/weir/deploy/bench/internal/front"
 	"github.com/weirlog/weir/deploy/bench/internal/ledger"
+	"github.com/weirlog/weir/deploy/bench/internal/naive"
 	"github.com/weirlog/weir/deploy/bench/internal/soak"
 	"github.com/weirlog/weir/deploy/bench/internal/subject"
 	"github.com/weirlog/weir/deploy/bench/internal/throughput"
@@ -23,11 +25,13 @@ const description = "Measures Weir on this machine. It starts what it measures, 
 
 type commands struct {
 	Throughput throughput.Command `cmd:"" help:"Measure throughput, latency, CPU and memory."`
+	Front      front.Command      `cmd:"" help:"Measure what requests cost at the front door, beside a naive server and a Collector."`
 	Fair       fairness.Command   `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
 	Ledger     ledger.Command     `cmd:"" help:"Measure the ledger alone, beside what PostgreSQL takes at most."`
 	Store      store              `cmd:"" help:"Measure the log store alone, beside VictoriaLogs."`
 	Soak       soak.Command       `cmd:"" help:"Run a year in minutes, and measure what has grown."`
-	Naive      throughput.Naive   `cmd:"" hidden:"" help:"Serve what throughput compares with."`
+	Naive      naive.Command      `cmd:"" hidden:"" help:"Serve what throughput compares with."`
+	Door       front.Door         `cmd:"" hidden:"" help:"Serve what front measures."`
 	Attack     fairness.Attacker  `cmd:"" hidden:"" help:"Attack what fair measures."`
 }
 

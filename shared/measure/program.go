@@ -50,7 +50,7 @@ func Again(ctx context.Context, dir, command string, task any) (p *Program, line
 // Start starts a program with a command, a task on its standard input, and
 // further variables.
 func Start(dir, program, command string, task any, variables map[string]string) (p *Program, err error) {
-	name := filepath.Join(dir, fmt.Sprintf("%s-%d", command, time.Now().UnixNano()))
+	name := filepath.Join(dir, fmt.Sprintf("%s-%d", filepath.Base(program), time.Now().UnixNano()))
 	p = &Program{said: name + ".out", failed: name + ".err", ended: make(chan error, 1)}
 	text, unfit := json.Marshal(task)
 	said, noOutput := os.Create(p.said)

@@ -195,20 +195,47 @@ var faults = map[string]struct {
 }
 
 func TestClients(t *testing.T) {
-	of := maps.Clone(subjects)
-	if *subject != "" {
-		of = map[string][]string{"given": strings.Fields(*subject)}
-	} else {
-		program := filepath.Join(t.TempDir(), "subject")
-		if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, of["go"][0]).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		of["go"] = []string{program}
-	}
+	of := programs(t)
 	for _, client := range slices.Sorted(maps.Keys(of)) {
 		for _, fault := range slices.Sorted(maps.Keys(faults)) {
 			t.Run(client+"/"+fault, func(t *testing.T) { try(t, of[client], fault) })
 		}
+	}
+}
+
+// programs are the clients' programs, with their arguments.
+func programs(t testing.TB) map[string][]string {
+	if *subject != "" {
+		return map[string][]string{"given": strings.Fields(*subject)}
+	}
+	of, program := maps.Clone(subjects), filepath.Join(t.TempDir(), "subject")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, of["go"][0]).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	of["go"] = []string{program}
+	return of
+}
+
+// BenchmarkDelivery measures how many entries a process of each client has delivered a
+// second, from its start to its end. The server, which only unpacks, shares the machine.
+func BenchmarkDelivery(b *testing.B) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if packed, err := gzip.NewReader(r.Body); err == nil {
+			_, _ = io.Copy(io.Discard, packed)
+		}
+		answer(w, http.StatusOK, `{"processed":1,"rejected":0}`)
+	}))
+	defer server.Close()
+	authority := fileOf(b, server.Certificate().Raw)
+	for client, command := range programs(b) {
+		b.Run(client, func(b *testing.B) {
+			for b.Loop() {
+				if got := run(b, command, server.URL, authority, ""); got.Accepted != *entries {
+					b.Fatalf("%+v", got)
+				}
+			}
+			b.ReportMetric(float64(*entries*b.N)/b.Elapsed().Seconds(), "entries/s")
+		})
 	}
 }
 
@@ -264,7 +291,7 @@ func try(t *testing.T, command []string, fault string) {
 }
 
 // fileOf writes a certificate into a file.
-func fileOf(t *testing.T, certificate []byte) string {
+func fileOf(t testing.TB, certificate []byte) string {
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}), 0o600); err != nil {
 		t.Fatal(err)
@@ -286,7 +313,7 @@ func otherAuthority(t *testing.T) []byte {
 	return certificate
 }
 
-func run(t *testing.T, command []string, url, authority, drops string) (got printed) {
+func run(t testing.TB, command []string, url, authority, drops string) (got printed) {
 	deadline := "60"
 	if drops != "" {
 		deadline = "2"

@@ -36,14 +36,19 @@ var postBulk []byte
 // Mount adds the routes of ingest.
 func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs, tails *Tails, saved *Saved, rejected *Rejected, rules *Rules) {
 	httpapi.Describe(router, module.Name, OpenAPI())
+	MountIntake(router, intake)
+	reading := router.With(guard.RequireAPIKey())
+	for _, operation := range slices.Concat(searching(logs), []openapi.Operation{tailing(tails), rejecting(rejected)}, saving(saved), ruling(rules)) {
+		operation.Mount(reading)
+	}
+}
+
+// MountIntake adds only the routes that take entries.
+func MountIntake(router chi.Router, intake *Intake) {
 	for _, operation := range sending(intake) {
 		operation.Mount(router)
 		_, path, _ := strings.Cut(operation.Route, " ")
 		router.Method(http.MethodOptions, path, httpapi.Handle(intake.preflight))
-	}
-	reading := router.With(guard.RequireAPIKey())
-	for _, operation := range slices.Concat(searching(logs), []openapi.Operation{tailing(tails), rejecting(rejected)}, saving(saved), ruling(rules)) {
-		operation.Mount(reading)
 	}
 }
 
