@@ -163,6 +163,24 @@ func TestBulk(t *testing.T) {
 	}
 }
 
+// A message of syslog as rsyslog 8.2302 sends it by the page's configuration.
+func TestSyslog(t *testing.T) {
+	request, _, err := Bulk([]byte(`{"index":{"_index": "system"}}`+"\n"+`{"@timestamp":"2026-11-30T21:00:00.123+02:00", "log.level":"crit", "message":"could not \"connect\"", `+
+		`"service.name":"postgres", "host.name":"db1", "syslog.facility":"user", "syslog.procid":"77"}`+"\n"), 10)
+	testenv.Must(t, err)
+	const want = `{"logs":[{"timestamp":"2026-11-30T19:00:00.123Z","level":"fatal","message":"could not \"connect\"",` +
+		`"metadata":{"service.name":"postgres","host.name":"db1","syslog.facility":"user","syslog.procid":"77","_index":"system"}}]}`
+	if got := entries(t, request); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for severity, level := range map[string]string{"emerg": "fatal", "alert": "fatal", "err": "error", "warning": "warn", "notice": "info", "debug": "debug"} {
+		request, _, err := Bulk(fmt.Appendf(nil, "{\"index\":{}}\n{\"message\":\"m\",\"log.level\":%q}", severity), 10)
+		if got := entries(t, request); err != nil || !strings.Contains(got, `"level":"`+level+`"`) {
+			t.Errorf("%s: %s %v", severity, got, err)
+		}
+	}
+}
+
 // What would make the whole request no OTLP is a fault of its document.
 func TestBulkLimits(t *testing.T) {
 	nested := func(depth int) string { return `{"a":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}` }
