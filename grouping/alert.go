@@ -71,7 +71,7 @@ const (
 	maxNewFrom    = 1_000_000
 	maxAlertWords = 20
 	maxAlertText  = 256 // bytes of all words
-	maxMemberID   = 64  // bytes
+	maxRole       = 64  // bytes that are shown
 	maxMutedDays  = 90
 )
 
@@ -83,7 +83,7 @@ func DefaultAlertRule() AlertRule {
 }
 
 // Check returns the first fault, an Invalid. The roles are those that may
-// read errors.
+// read errors. It does not know the members.
 func (r *AlertRule) Check(roles []string, now time.Time) error {
 	switch {
 	case r.Name == "" || utf8.RuneCountInString(r.Name) > MaxAlertName || !isLine(r.Name):
@@ -188,14 +188,9 @@ func (r *AlertRule) checkMail(roles []string) error {
 		return Invalid{"mail_members", fmt.Sprintf("There are %d recipients.", len(r.Members)+len(r.Roles)),
 			fmt.Sprintf("Name at most %d members and roles.", MaxRecipients)}
 	}
-	for _, member := range r.Members {
-		if !strings.HasPrefix(member, "mem_") || len(member) > maxMemberID || !isLine(member) {
-			return Invalid{"mail_members", fmt.Sprintf("%q is not the id of a member.", trace.Clip(member, maxMemberID)), "Use ids that begin with mem_."}
-		}
-	}
 	for _, role := range r.Roles {
 		if !slices.Contains(roles, role) {
-			return Invalid{"mail_roles", fmt.Sprintf("%q is not a role that reads errors.", trace.Clip(role, maxMemberID)), "Use " + strings.Join(roles, ", ") + "."}
+			return Invalid{"mail_roles", fmt.Sprintf("%q is not a role that reads errors.", trace.Clip(role, maxRole)), "Use " + strings.Join(roles, ", ") + "."}
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"net/http"
@@ -112,32 +111,8 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 		level, _ := grouping.ParseSeverity(value)
 		return rule.Severities&level != 0
 	})
-	form.Mail = p.mailOf(who, rule)
+	form.Mail = ui.MailChecks(p.directory, who, identity.ReadErrors, rule.Roles, rule.Members)
 	return form, general
-}
-
-// maxOffered is how many members a form offers beside those of the rule.
-const maxOffered = 20
-
-func (p *alertPages) mailOf(who identity.Principal, rule *grouping.AlertRule) ui.Checks {
-	of := ui.Checks{Name: "mail", Legend: "Mail goes to"}
-	for _, role := range identity.RolesThatRead(identity.ReadErrors) {
-		of.Choices = append(of.Choices, ui.Choice{Value: role, Text: role + "s", Selected: slices.Contains(rule.Roles, role)})
-	}
-	members, names := append([]string{who.Member}, rule.Members...), map[string]string{} // bounded by the members of an organization
-	for i, m := range p.directory.MembersThatRead(who.Organization, identity.ReadErrors) {
-		if names[m.ID] = m.Name; i < maxOffered {
-			members = append(members, m.ID)
-		}
-	}
-	names[who.Member] = "you"
-	for i, member := range members {
-		if slices.Contains(members[:i], member) {
-			continue
-		}
-		of.Choices = append(of.Choices, ui.Choice{Value: "member:" + member, Text: cmp.Or(names[member], member), Selected: slices.Contains(rule.Members, member)})
-	}
-	return of
 }
 
 // ruleIn reads the form of a rule.
@@ -170,13 +145,7 @@ func ruleIn(r *http.Request) (rule grouping.AlertRule, err error) {
 			rule.Environments = append(rule.Environments, name)
 		}
 	}
-	for _, to := range r.PostForm["mail"] {
-		if member, is := strings.CutPrefix(to, "member:"); is {
-			rule.Members = append(rule.Members, member)
-		} else {
-			rule.Roles = append(rule.Roles, to)
-		}
-	}
+	rule.Roles, rule.Members = ui.MailIn(r)
 	rule.Hours, err = hoursIn(r)
 	return rule, err
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/idempotency"
 	"github.com/weirlog/weir/shared/identity"
@@ -61,14 +62,14 @@ func (s *store) members(organization string) (members []grouping.Member) {
 	return members
 }
 
+// maxShownID is how much of an id that is refused is shown, in bytes.
+const maxShownID = 64
+
 // checkMembers refuses ids in a field that are of no member who may read errors.
 func (s *store) checkMembers(organization, field string, ids ...string) error {
-	members := s.members(organization)
-	for _, id := range ids {
-		if !slices.ContainsFunc(members, func(m grouping.Member) bool { return m.ID == id }) {
-			return grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is no member who reads errors.", id),
-				Fix: "Use ids of members of the organization; one who was just added is known in a moment."}
-		}
+	if id, any := s.projects.NoReader(organization, identity.ReadErrors, ids...); any {
+		return grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is no member who reads errors.", trace.Clip(id, maxShownID)),
+			Fix: "Use ids of members of the organization, which begin with mem_; one who was just added is known in a moment."}
 	}
 	return nil
 }
