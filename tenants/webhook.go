@@ -82,7 +82,7 @@ type WebhookCreated struct {
 }
 
 func (e WebhookCreated) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_created", Unpublished, "webhook.created", e.At, &Webhook{}, kept}
+	return eventMeta{"tenants.v1.webhook_created", PublishedFact, "webhook.created", e.At, &Webhook{}, kept}
 }
 
 // WebhookChanged changes a webhook's URL, the facts sent to it, or their format.
@@ -95,7 +95,7 @@ type WebhookChanged struct {
 }
 
 func (e WebhookChanged) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_changed", Unpublished, "webhook.changed", e.At, &Webhook{}, byNext}
+	return eventMeta{"tenants.v1.webhook_changed", PublishedFact, "webhook.changed", e.At, &Webhook{}, byNext}
 }
 
 // WebhookRotated gives a webhook another secret.
@@ -121,7 +121,7 @@ type WebhookSwitched struct {
 }
 
 func (e WebhookSwitched) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_switched", Unpublished, "webhook.switched", e.At, &Webhook{}, byNext}
+	return eventMeta{"tenants.v1.webhook_switched", PublishedFact, "webhook.switched", e.At, &Webhook{}, byNext}
 }
 
 // WebhookDeleted ends a webhook.
@@ -131,7 +131,7 @@ type WebhookDeleted struct {
 }
 
 func (e WebhookDeleted) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_deleted", Unpublished, "webhook.deleted", e.At, &Webhook{}, kept}
+	return eventMeta{"tenants.v1.webhook_deleted", PublishedFact, "webhook.deleted", e.At, &Webhook{}, kept}
 }
 
 // CreateWebhook is the command to create
@@ -294,6 +294,15 @@ func (w Webhook) checkExists() error {
 		return ErrNotFound
 	}
 	return nil
+}
+
+// Host is the host of its address, by which people know it: the rest may hold a secret.
+func (w Webhook) Host() string {
+	at, err := url.Parse(w.URL)
+	if err != nil {
+		return ""
+	}
+	return at.Hostname()
 }
 
 // On reports whether facts are sent.

@@ -74,6 +74,18 @@ func (s *store) checkMembers(organization, field string, ids ...string) error {
 	return nil
 }
 
+// checkWebhooks refuses ids in a field that are of none of an organization's webhooks.
+func (s *store) checkWebhooks(organization, field string, ids ...string) error {
+	for _, id := range ids {
+		if _, known := s.projects.Webhook(organization, id); !known {
+			return grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is none of the organization's webhooks.", trace.Clip(id, maxShownID)),
+				Fix: "Their ids, which begin with whk_, are on the page Webhooks of the settings and at GET /v1/organizations/{organization}/webhooks; " +
+					"one that was just made is known in a moment."}
+		}
+	}
+	return nil
+}
+
 // assignee is the id of whom a search names: of a member, by name or id, or a label.
 func (s *store) assignee(organization, named string) string {
 	return grouping.AssigneeNamed(named, s.members(organization)).ID
