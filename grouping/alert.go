@@ -58,12 +58,13 @@ type AlertRule struct {
 	Gap          time.Duration `json:"gap"`               // between two messages
 	Roles        []string      `json:"roles,omitempty"`   // of members who get mail
 	Members      []string      `json:"members,omitempty"` // who get mail as well
+	Webhooks     []string      `json:"webhooks,omitempty"`  // ids of those that alone get it; none: those that ask for alerts on errors
 	MutedUntil   time.Time     `json:"muted_until,omitzero"`
 }
 
 // Bounds of alerts.
 const (
-	MaxRecipients = 20 // members and roles of an alert
+	MaxRecipients = 20 // members and roles of an alert, and as many webhooks
 	MaxAlertName  = 80 // characters
 	MaxAlertEnvs  = 20
 	MinAlertGap   = time.Minute
@@ -104,7 +105,7 @@ func (r *AlertRule) Check(roles []string, now time.Time) error {
 			return Invalid{"triggers", fmt.Sprintf("%q is not a trigger, or is named twice.", t), "Name some of " + words(Triggers()) + ", each once."}
 		}
 	}
-	for _, check := range []error{r.checkMany(), r.checkUsers(), r.checkFilter(), r.Hours.check(), r.checkMail(roles)} {
+	for _, check := range []error{r.checkMany(), r.checkUsers(), r.checkFilter(), r.Hours.check(), r.checkRecipients(roles)} {
 		if check != nil {
 			return check
 		}
@@ -183,10 +184,13 @@ func alertTerm(word string) (field, text string) {
 	return field, strings.ToLower(strings.ReplaceAll(word, `"`, ""))
 }
 
-func (r *AlertRule) checkMail(roles []string) error {
+func (r *AlertRule) checkRecipients(roles []string) error {
 	if len(r.Members)+len(r.Roles) > MaxRecipients {
 		return Invalid{"mail_members", fmt.Sprintf("There are %d recipients.", len(r.Members)+len(r.Roles)),
 			fmt.Sprintf("Name at most %d members and roles.", MaxRecipients)}
+	}
+	if len(r.Webhooks) > MaxRecipients {
+		return Invalid{"webhooks", fmt.Sprintf("There are %d webhooks.", len(r.Webhooks)), fmt.Sprintf("Name at most %d.", MaxRecipients)}
 	}
 	for _, role := range r.Roles {
 		if !slices.Contains(roles, role) {

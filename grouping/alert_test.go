@@ -265,6 +265,7 @@ func TestAlertRuleFaults(t *testing.T) {
 		"q":            func(r *grouping.AlertRule) { r.Words = make([]string, 21) },
 		"q+":           func(r *grouping.AlertRule) { r.Words = []string{"card", "release:1.2"} },
 		"mail_members": func(r *grouping.AlertRule) { r.Members = slices.Repeat([]string{"mem_1"}, 21) },
+		"webhooks":     func(r *grouping.AlertRule) { r.Webhooks = slices.Repeat([]string{"whk_1"}, 21) },
 		"mail_roles":   func(r *grouping.AlertRule) { r.Roles = []string{"billing"} },
 
 		"hours/time_zone": func(r *grouping.AlertRule) { r.Hours.Zone = "Local" },

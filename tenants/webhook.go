@@ -355,6 +355,7 @@ type Fact struct {
 	Published    time.Time // real, in milliseconds
 	MailTo       MailTo
 	Webhooks     []string // ids of those that get it whatever they ask for
+	OnlyWebhooks bool     // no others get it
 	Data         json.RawMessage
 }
 

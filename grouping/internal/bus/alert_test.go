@@ -249,3 +249,35 @@ func TestAlertsAreBounded(t *testing.T) {
 		t.Errorf("the log is %s", got)
 	}
 }
+
+// An alert that chooses webhooks tells these alone; else those that ask for alerts are told.
+func TestAlertsChooseWebhooks(t *testing.T) {
+	w := newWorld(t)
+	for _, id := range []string{"whk_1", "whk_2"} {
+		fact := fmt.Sprintf(`{"organization":"acme","webhook":%q,"host":"hooks.example","events":["error_alert.fired"],"on":true}`, id)
+		if err := w.members.Apply(contract.TypeWebhookChanged, []byte(fact)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chosen := w.alert(func(rule *grouping.AlertRule) { rule.Webhooks = []string{"whk_2"} })
+	asked := w.alert(nil)
+	if reached := w.Alerts.Reaches("acme", &chosen.AlertRule); len(reached.Webhooks) != 1 || reached.Webhooks[0].ID != "whk_2" || reached.Members != 2 {
+		t.Errorf("it reaches %+v", reached)
+	}
+	if reached := w.Alerts.Reaches("acme", &asked.AlertRule); len(reached.Webhooks) != 2 {
+		t.Errorf("without a choice it reaches %+v", reached)
+	}
+	w.come(1)
+	w.send()
+	for _, fact := range w.told() {
+		if only := fact.Alert == chosen.ID; fact.OnlyWebhooks != only || len(fact.Webhooks) == 1 != only {
+			t.Errorf("%s tells %v, only these: %v", fact.Alert, fact.Webhooks, fact.OnlyWebhooks)
+		}
+	}
+	if err := w.members.Apply(contract.TypeWebhookDeleted, []byte(`{"organization":"acme","webhook":"whk_2"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if reached := w.Alerts.Reaches("acme", &chosen.AlertRule); len(reached.Webhooks) != 0 {
+		t.Errorf("after its webhook was deleted it reaches %+v", reached)
+	}
+}

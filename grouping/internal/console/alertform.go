@@ -23,6 +23,8 @@ type alertForm struct {
 	Levels     ui.Checks
 	Days       ui.Checks
 	Mail       ui.Checks
+	Webhooks   ui.Checks
+	Asking     string // hosts of the webhooks that ask for alerts; empty: none does
 	Project    string // empty: any
 	Version    int64
 	Key        string // idempotency key
@@ -111,8 +113,25 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 		level, _ := grouping.ParseSeverity(value)
 		return rule.Severities&level != 0
 	})
+	form.Webhooks = p.webhookChecks(who.Organization, rule.Webhooks)
+	var asking []string
+	for _, w := range p.alerts.Reaches(who.Organization, &grouping.AlertRule{}).Webhooks {
+		asking = append(asking, w.Host)
+	}
+	form.Asking = strings.Join(asking, ", ")
 	form.Mail = ui.MailChecks(p.directory, who, identity.ReadErrors, rule.Roles, rule.Members)
 	return form, general
+}
+
+// webhookChecks are the webhooks to choose from, and those that were chosen and are gone.
+func (p *alertPages) webhookChecks(organization string, chosen []string) ui.Checks {
+	pairs := webhookPairs(p.directory.Webhooks(organization))
+	for _, id := range chosen {
+		if _, known := p.directory.Webhook(organization, id); !known {
+			pairs = append(pairs, [2]string{id, id + " (deleted)"})
+		}
+	}
+	return checks("webhooks", "Webhooks", pairs, func(id string) bool { return slices.Contains(chosen, id) })
 }
 
 // ruleIn reads the form of a rule.
@@ -145,6 +164,7 @@ func ruleIn(r *http.Request) (rule grouping.AlertRule, err error) {
 			rule.Environments = append(rule.Environments, name)
 		}
 	}
+	rule.Webhooks = r.PostForm["webhooks"]
 	rule.Roles, rule.Members = ui.MailIn(r)
 	rule.Hours, err = hoursIn(r)
 	return rule, err

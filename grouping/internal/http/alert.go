@@ -34,9 +34,10 @@ func alertOperations(a *access, alerts *groups.Alerts) []openapi.Operation {
 		},
 		{
 			Route: "POST " + path, Handle: a.changes(l.create), ID: "createErrorAlert",
-			Summary:     "Notify webhooks and members of new, returning or many errors of a project",
-			Description: "It holds for errors that are accepted from now on. Webhooks that ask for error_alert.fired get it.",
-			Headers:     idempotent{}, Body: openapi.Body{Type: newAlertBody{}},
+			Summary: "Notify webhooks and members of new, returning or many errors of a project",
+			Description: "It holds for errors that are accepted from now on. The webhooks that it names get it, or those that ask for error_alert.fired; " +
+				"reaches says who that is as of now.",
+			Headers: idempotent{}, Body: openapi.Body{Type: newAlertBody{}},
 			Answer: openapi.Answer{Status: http.StatusCreated, Type: alertBody{}, Description: "The alert"}, Problems: changed,
 		},
 		{
@@ -102,6 +103,7 @@ type alertDeliveryBody struct {
 	Gap        int64      `json:"gap_seconds" minimum:"60" maximum:"86400" default:"300" description:"Least time between two messages. What comes within is gathered into one, which names up to 10 groups"`
 	Roles      []string   `json:"mail_roles" enum:"owner,admin,developer,viewer" description:"Members of these roles get mail"`
 	Members    []string   `json:"mail_members" maxItems:"20" description:"Ids of members who get mail as well; with roles at most 20"`
+	Webhooks   []string   `json:"webhooks" maxItems:"20" description:"Ids of the webhooks that get it, whatever events they ask for, and no others do. Empty: all that ask for error_alert.fired. One that is deleted later stays named, and nothing is sent in its place"`
 	MutedUntil *time.Time `json:"muted_until" nullable:"true" description:"What is accepted until then is not sent, within 90 days; null: it is not muted"`
 }
 
@@ -114,12 +116,18 @@ type alertBody struct {
 	ID      string `json:"id" maxLength:"64"`
 	Project string `json:"project" maxLength:"64"`
 	newAlertBody
-	Waiting   int64      `json:"waiting" description:"Groups that wait to be sent"`
-	NextAt    *time.Time `json:"next_at" nullable:"true" description:"When they are; null: nothing waits"`
-	SentAt    *time.Time `json:"sent_at" nullable:"true" description:"The last message; null: none was sent"`
-	Version   int64      `json:"version"`
-	UpdatedBy string     `json:"updated_by"`
-	UpdatedAt time.Time  `json:"updated_at"`
+	Reaches   reachedBody `json:"reaches"`
+	Waiting   int64       `json:"waiting" description:"Groups that wait to be sent"`
+	NextAt    *time.Time  `json:"next_at" nullable:"true" description:"When they are; null: nothing waits"`
+	SentAt    *time.Time  `json:"sent_at" nullable:"true" description:"The last message; null: none was sent"`
+	Version   int64       `json:"version"`
+	UpdatedBy string      `json:"updated_by"`
+	UpdatedAt time.Time   `json:"updated_at"`
+}
+
+type reachedBody struct {
+	Webhooks []string `json:"webhooks" description:"Ids of those that are notified and switched on, as of now"`
+	Members  int64    `json:"members" description:"How many get mail as of now, unless they chose to get none. 0, and no webhooks: it reaches nobody"`
 }
 
 type alertListBody struct {
@@ -147,7 +155,7 @@ var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
 	rule = grouping.AlertRule{
 		Name: b.Name, Triggers: b.Triggers, NewFrom: b.NewFrom, Count: b.Count, Environments: b.Environments, Words: slices.Collect(query.Words(b.Words)),
-		Users: b.Users, Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members,
+		Users: b.Users, Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members, Webhooks: b.Webhooks,
 	}
 	if rule.Per, err = spanNamed("per", b.Per); err == nil {
 		rule.UsersPer, err = spanNamed("users_per", b.UsersPer)
@@ -191,16 +199,21 @@ func (b *hoursBody) hours() (h grouping.Hours, err error) {
 	return h, err
 }
 
-func showAlert(a *postgres.Alert) alertBody {
+func (l alertRoutes) show(a *postgres.Alert) alertBody {
+	reached := l.alerts.Reaches(a.Organization, &a.AlertRule)
 	body := alertBody{
-		ID: a.ID, Project: a.Project, Waiting: int64(len(a.Listed)) + a.More,
+		ID: a.ID, Project: a.Project, Reaches: reachedBody{[]string{}, int64(reached.Members)}, Waiting: int64(len(a.Listed)) + a.More,
 		NextAt: httpapi.TimeOrNull(a.Due), SentAt: httpapi.TimeOrNull(a.SentAt), Version: a.Version,
 		UpdatedBy: a.UpdatedBy, UpdatedAt: a.UpdatedAt.UTC(),
 		newAlertBody: newAlertBody{
 			a.Name, alertTriggersBody{a.Triggers, a.NewFrom, a.AlertRule.Count, groups.SpanName(a.Per), a.Users, groups.SpanName(a.UsersPer)},
 			alertFilterBody{a.Severities.Names(), append([]string{}, a.Environments...), strings.Join(a.Words, " ")},
-			alertDeliveryBody{nil, int64(a.Gap / time.Second), append([]string{}, a.Roles...), append([]string{}, a.Members...), httpapi.TimeOrNull(a.MutedUntil)},
+			alertDeliveryBody{nil, int64(a.Gap / time.Second), append([]string{}, a.Roles...), append([]string{}, a.Members...),
+				append([]string{}, a.Webhooks...), httpapi.TimeOrNull(a.MutedUntil)},
 		},
+	}
+	for _, w := range reached.Webhooks {
+		body.Reaches.Webhooks = append(body.Reaches.Webhooks, w.ID)
 	}
 	if !a.Hours.IsZero() {
 		body.Hours = &hoursBody{Days: []string{}, From: groups.Clock(a.Hours.From), To: groups.Clock(a.Hours.To), TimeZone: a.Hours.Zone}
@@ -213,11 +226,11 @@ func showAlert(a *postgres.Alert) alertBody {
 
 func (l alertRoutes) list(c *call) (any, error) {
 	found, err := l.alerts.List(c.ctx(), c.who, c.project)
-	return alertListBody{Items: itemsOf(found, showAlert)}, err
+	return alertListBody{Items: itemsOf(found, l.show)}, err
 }
 
 func (l alertRoutes) get(c *call) (any, error) {
-	return as(showAlert)(l.alerts.Find(c.ctx(), c.who, c.project, c.param("alert")))
+	return as(l.show)(l.alerts.Find(c.ctx(), c.who, c.project, c.param("alert")))
 }
 
 func (l alertRoutes) log(c *call) (any, error) {
@@ -243,7 +256,7 @@ func (l alertRoutes) create(c *call) (any, error) {
 		return nil, err
 	}
 	c.status = http.StatusCreated
-	return as(showAlert)(l.alerts.Create(c.ctx(), c.request, c.project, rule))
+	return as(l.show)(l.alerts.Create(c.ctx(), c.request, c.project, rule))
 }
 
 func (l alertRoutes) update(c *call) (any, error) {
@@ -258,7 +271,7 @@ func (l alertRoutes) update(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return as(showAlert)(l.alerts.Update(c.ctx(), c.request, c.project, c.param("alert"), rule, body.Version))
+	return as(l.show)(l.alerts.Update(c.ctx(), c.request, c.project, c.param("alert"), rule, body.Version))
 }
 
 func (l alertRoutes) delete(c *call) (any, error) {
@@ -269,10 +282,10 @@ func (l alertRoutes) delete(c *call) (any, error) {
 			return nil, httpapi.Invalid("?version", httpapi.CodeInvalidRequest, fmt.Sprintf("version is %q.", text), "Use the version that you have read.")
 		}
 	}
-	return as(showAlert)(l.alerts.Delete(c.ctx(), c.request, c.project, c.param("alert"), version))
+	return as(l.show)(l.alerts.Delete(c.ctx(), c.request, c.project, c.param("alert"), version))
 }
 
 func (l alertRoutes) test(c *call) (any, error) {
 	c.status = http.StatusAccepted
-	return as(showAlert)(l.alerts.Test(c.ctx(), c.request, c.project, c.param("alert")))
+	return as(l.show)(l.alerts.Test(c.ctx(), c.request, c.project, c.param("alert")))
 }

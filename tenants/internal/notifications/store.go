@@ -141,13 +141,13 @@ const visible = `EXISTS (SELECT FROM organizations o WHERE o.organization = %[1]
 	AND (%[2]s = '' OR EXISTS (SELECT FROM projects p WHERE p.organization = %[1]s.organization AND p.id = %[2]s AND p.deletion = ''))`
 
 // addFact adds a delivery for each webhook of an organization that is
-// subscribed to a fact and existed when it was published, at $7. When it
+// subscribed to a fact, unless only those that it names get it, and existed when it was published, at $7. When it
 // happened, a test's clock or a client may have said.
 var addFact = `
 INSERT INTO deliveries (organization, id, webhook, project, type, body, created_at, state, failure, begun_at, next_at)
 SELECT w.organization, 'msg_' || left(encode(sha256(convert_to($2 || E'\n' || w.id, 'UTF8')), 'hex'), 32), w.id, $3, $4, $5, $6,
        CASE WHEN w.off_at IS NULL THEN 'pending' ELSE 'failed' END, CASE WHEN w.off_at IS NULL THEN '' ELSE $8 END, $6, $6
-  FROM webhooks w WHERE w.organization = $1 AND ($4 = ANY (w.events) OR w.id = ANY ($9)) AND date_trunc('milliseconds', w.created_at) <= $7
+  FROM webhooks w WHERE w.organization = $1 AND ($4 = ANY (w.events) AND NOT $10::boolean OR w.id = ANY ($9)) AND date_trunc('milliseconds', w.created_at) <= $7
    AND ` + fmt.Sprintf(visible, "w", "$3::text") + `
 ON CONFLICT (organization, id) DO NOTHING`
 
