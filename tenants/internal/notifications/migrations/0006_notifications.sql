@@ -4,7 +4,6 @@ CREATE TABLE webhooks (
     id                  text        NOT NULL,
     url                 text        NOT NULL,
     events              text[]      NOT NULL,
-    format              text        NOT NULL CHECK (format IN ('standard', 'slack')),
     key                 text        NOT NULL, -- id of the key that the secret is derived from
     generation          integer     NOT NULL,
     previous_key        text        NOT NULL DEFAULT '',
