@@ -53,12 +53,12 @@ type AlertRule struct {
 	UsersPer     time.Duration `json:"users_per,omitempty"` // within this, one of Spans
 	Severities   Severity      `json:"levels,omitempty"`
 	Environments []string      `json:"environments,omitempty"`
-	Words        []string      `json:"words,omitempty"` // as they are typed in the list's line: all occur in title, type or culprit, those of type: in the type
+	Words        []string      `json:"words,omitempty"` // as they are typed in the list's line: all occur in title, type or culprit, or in the field that they name
 	Hours        Hours         `json:"hours,omitzero"`
-	Gap          time.Duration `json:"gap"`               // between two messages
-	Roles        []string      `json:"roles,omitempty"`   // of members who get mail
-	Members      []string      `json:"members,omitempty"` // who get mail as well
-	Webhooks     []string      `json:"webhooks,omitempty"`  // ids of those that alone get it; none: those that ask for alerts on errors
+	Gap          time.Duration `json:"gap"`                // between two messages
+	Roles        []string      `json:"roles,omitempty"`    // of members who get mail
+	Members      []string      `json:"members,omitempty"`  // who get mail as well
+	Webhooks     []string      `json:"webhooks,omitempty"` // ids of those that alone get it; none: those that ask for alerts on errors
 	MutedUntil   time.Time     `json:"muted_until,omitzero"`
 }
 
@@ -163,25 +163,52 @@ func (r *AlertRule) checkFilter() error {
 		return Invalid{"q", fmt.Sprintf("q is %q.", trace.Clip(text, maxAlertText)),
 			fmt.Sprintf("Use one line of at most %d words and %d bytes.", maxAlertWords, maxAlertText)}
 	}
-	for _, word := range r.Words {
-		if field, _ := alertTerm(word); field != "" && field != typeField {
-			return Invalid{"q", fmt.Sprintf("%q is nothing that an alert can look for.", trace.Clip(word, maxAlertText)),
-				"Use words and type:, and choose levels and environments beside them; in quotes it is a word."}
+	return r.checkTerms()
+}
+
+// checkTerms refuses what nobody knows of errors as they come.
+func (r *AlertRule) checkTerms() error {
+	named := map[string]bool{} // bounded by maxAlertWords
+	for _, t := range r.terms() {
+		shown := trace.Clip(t.String(), maxAlertText)
+		switch {
+		case named[t.Field] && t.IsSingle():
+			return Invalid{"q", fmt.Sprintf("q names %s: more than once.", t.Field), "Name it once."}
+		case t.Field == FieldIs:
+			return Invalid{"q", fmt.Sprintf("%q is nothing that an alert can look for.", shown), "Alerts are of unresolved errors; in quotes it is a word."}
+		case t.Field == FieldAssigned && t.Value == "me":
+			return Invalid{"q", "q says assigned:me.", "Name whose errors the alert is of: only signed-in members are me."}
+		case (t.Field == FieldService || t.Field == FieldHost) && r.Counts():
+			return Invalid{"q", fmt.Sprintf("%q can't be counted with the triggers many and users.", shown),
+				"Errors are counted by environment, level and release. Leave it out, or make another alert for these triggers."}
 		}
+		named[t.Field] = true
 	}
 	return nil
 }
 
-// typeField is the field of the list's line that alerts know.
-const typeField = "type"
+func (r *AlertRule) terms() []Term { return SearchTerms(strings.Join(r.Words, " ")) }
 
-// alertTerm is what a word looks for: a text in lower case, and in which field
-// of the list's line, if it names one. In quotes it has spaces and names none.
-func alertTerm(word string) (field, text string) {
-	if name, value, _ := strings.Cut(word, ":"); value != "" && slices.Contains([]string{typeField, "is", "assigned", "release", "environment", "level"}, name) {
-		field, word = name, value
+// Ask has a rule look for what a line of the list's language says, of a member
+// who is me; empty: nobody is. Levels and environments are added to the rule's own.
+func (r *AlertRule) Ask(line, member string) error {
+	for _, t := range SearchTerms(line) {
+		switch level, known := ParseSeverity(t.Value); {
+		case t.Field == FieldEnvironment:
+			if !slices.Contains(r.Environments, t.Value) {
+				r.Environments = append(r.Environments, t.Value)
+			}
+		case t.Field == FieldLevel && !known:
+			return Invalid{"q", fmt.Sprintf("%q is not a level.", trace.Clip(t.Value, maxAlertText)), "Use level: with debug, info, warn, error or fatal."}
+		case t.Field == FieldLevel:
+			r.Severities |= level
+		case t.Field == FieldAssigned && t.Value == "me" && member != "":
+			r.Words = append(r.Words, Term{FieldAssigned, member}.String())
+		default:
+			r.Words = append(r.Words, t.String())
+		}
 	}
-	return field, strings.ToLower(strings.ReplaceAll(word, `"`, ""))
+	return nil
 }
 
 func (r *AlertRule) checkRecipients(roles []string) error {
@@ -220,19 +247,50 @@ func (r *AlertRule) inEnvironment(names ...string) bool {
 
 func (r *AlertRule) ofSeverity(s Severity) bool { return r.Severities == 0 || r.Severities&s != 0 }
 
+// saysOf reports whether errors have all that the rule's words ask for. Of errors
+// about which time decided none came: the release is that of the last one.
 func (r *AlertRule) saysOf(g *Counted) bool {
-	all := strings.ToLower(g.Title + " " + g.Type + " " + g.Culprit)
-	for _, word := range r.Words {
-		field, text := alertTerm(word)
-		in := all
-		if field == typeField {
-			in = strings.ToLower(g.Type)
-		}
-		if !strings.Contains(in, text) {
+	for _, t := range r.terms() {
+		if !g.has(t) {
 			return false
 		}
 	}
 	return true
+}
+
+func (g *Counted) has(t Term) bool {
+	switch t.Field {
+	case FieldType:
+		return contains(g.Type, t.Value)
+	case FieldRelease:
+		if len(g.Seen) == 0 {
+			return g.LastRelease == t.Value
+		}
+		return slices.ContainsFunc(g.Seen, func(s Seen) bool { return s.Release == t.Value })
+	case FieldService:
+		return slices.Contains(g.Services, t.Value)
+	case FieldHost:
+		return slices.Contains(g.Hosts, t.Value)
+	case FieldAssigned:
+		return t.Value == Nobody && g.Assignee.ID == "" || g.Assignee.ID == t.Value || g.Assignee.Name != "" && strings.EqualFold(g.Assignee.Name, t.Value)
+	default:
+		return contains(g.Title+" "+g.Type+" "+g.Culprit, t.Value)
+	}
+}
+
+// contains ignores case.
+func contains(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// looksAt reports whether errors are of an environment and a release that the rule asks for.
+func (r *AlertRule) looksAt(s Seen) bool {
+	for _, t := range r.terms() {
+		if t.Field == FieldRelease && t.Value != s.Release {
+			return false
+		}
+	}
+	return r.inEnvironment(s.Environment)
 }
 
 // Counted are errors that came to a group, and what followed.
@@ -242,7 +300,10 @@ type Counted struct {
 	Status               Status
 	Severities           Severity
 	Environments         []string
-	Count, Came          int64 // in all, and now
+	Assignee             Assignee
+	LastRelease          string
+	Services, Hosts      []string // of what came now
+	Count, Came          int64    // in all, and now
 	Seen                 []Seen
 	Decided              []Decision
 }
@@ -326,7 +387,7 @@ func (g *Counted) last() time.Time { return lastArrival(g.Seen) }
 // newest is an environment of the errors that the rule looks at.
 func (g *Counted) newest(r *AlertRule) string {
 	for _, seen := range slices.Backward(g.Seen) {
-		if r.inEnvironment(seen.Environment) {
+		if r.looksAt(seen) {
 			return seen.Environment
 		}
 	}
@@ -365,7 +426,7 @@ func (r *AlertRule) Reach(since time.Time, came []Seen, burst *Burst) (reached R
 // arrived are the errors that the rule looks at, in their order.
 func (r *AlertRule) arrived(since time.Time, came []Seen) (arrived []Arrival) {
 	for _, seen := range came {
-		if !r.inEnvironment(seen.Environment) {
+		if !r.looksAt(seen) {
 			continue
 		}
 		for _, a := range seen.Arrived {

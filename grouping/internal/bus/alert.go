@@ -39,7 +39,7 @@ func errorAlert(m *postgres.Message) contract.ErrorAlert {
 		Addressed: contract.Addressed{
 			MailTo:   &contract.MailTo{Roles: m.Alert.Roles, Members: m.Alert.Members},
 			Webhooks: m.Alert.Webhooks, OnlyWebhooks: len(m.Alert.Webhooks) > 0,
-			Path:   errorsPath + "?" + url.Values{"project": {m.Alert.Project}}.Encode(),
+			Path: errorsPath + "?" + url.Values{"project": {m.Alert.Project}}.Encode(),
 		},
 	}
 	for _, g := range m.Groups {

@@ -281,3 +281,30 @@ func TestAlertsChooseWebhooks(t *testing.T) {
 		t.Errorf("after its webhook was deleted it reaches %+v", reached)
 	}
 }
+
+// An alert of a service, a host and a member tells only of errors that have them.
+func TestAlertsOfAServiceAndAMember(t *testing.T) {
+	w := newWorld(t)
+	ask := func(line string) string {
+		return w.alert(func(rule *grouping.AlertRule) {
+			if err := rule.Ask(line, "mem_1"); err != nil {
+				t.Fatal(err)
+			}
+		}).ID
+	}
+	pays, others, mine, nobodys := ask("service:pay host:web-1"), ask("service:cart"), ask("assigned:me"), ask("assigned:nobody")
+	w.owns(grouping.OwnerRule{Service: "pay", Assignee: "mem_1"})
+	w.now = w.now.Add(time.Minute)
+	of := func(kind int, service string) string {
+		return strings.Replace(groupingtest.Failure(kind), `"request":`, `"service":"`+service+`","host":"web-1","request":`, 1)
+	}
+	w.consume(w.accept(w.now, of(1, "pay"), of(2, "search")))
+	w.send()
+	told := map[string]int{}
+	for _, fact := range w.told() {
+		told[fact.Alert] += len(fact.Groups)
+	}
+	if told[pays] != 1 || told[others] != 0 || told[mine] != 1 || told[nobodys] != 1 {
+		t.Errorf("told %v, of %s of pay, %s of cart, %s mine, %s nobody's", told, pays, others, mine, nobodys)
+	}
+}

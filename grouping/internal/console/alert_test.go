@@ -66,7 +66,7 @@ func TestAlertPages(t *testing.T) {
 	form.Set("version", versionField.FindStringSubmatch(pageOf(t, pages, path))[1])
 	form.Del("mail")
 	form.Set("webhooks", "whk_gone")
-	if status, body := post(pages, path, form); status != 422 || !strings.Contains(body, `"whk_gone" is none of`) {
+	if status, body := post(pages, path, form); status != 422 || !strings.Contains(body, `whk_gone&#34; is none of`) {
 		t.Errorf("an unknown webhook: %d %s", status, body)
 	}
 	form.Del("webhooks")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
-	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 )
@@ -89,7 +88,7 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 		number("users", "So many users", "Of one kind, for “so many users”. Exact to 512; more are estimated, to about 6 %.", users),
 		{Name: "users_per", Label: "Users within", Choices: ui.NewChoices(usersPer, spans...)},
 		{Name: "environments", Label: "Environments", Value: strings.Join(rule.Environments, ", "), Optional: true, Hint: "With commas between them. Empty: all."},
-		{Name: "q", Label: "Title, type or culprit", Value: strings.Join(rule.Words, " "), Optional: true, Hint: "Words that all stand there, or type:KeyError."},
+		{Name: "q", Label: "Search", Value: strings.Join(rule.Words, " "), Optional: true, Hint: "As in the list: words of title, type or culprit, type:KeyError release:1.2 assigned:me. Also service:pay host:web-1, unless it counts."},
 		{Name: "gap_seconds", Label: "At most one message in", Choices: ui.NewChoices(seconds(rule.Gap), gaps...)},
 		{Name: "hours/from", Label: "Send from", Type: "time", Value: hours[0], Optional: true, Hint: "What comes outside waits. Empty: at any time."},
 		{Name: "hours/to", Label: "Send to", Type: "time", Value: hours[1], Optional: true},
@@ -128,7 +127,7 @@ func (p *alertPages) webhookChecks(organization string, chosen []string) ui.Chec
 	pairs := webhookPairs(p.directory.Webhooks(organization))
 	for _, id := range chosen {
 		if _, known := p.directory.Webhook(organization, id); !known {
-			pairs = append(pairs, [2]string{id, id + " (deleted)"})
+			pairs = append(pairs, [2]string{id, id + " (unknown or deleted)"})
 		}
 	}
 	return checks("webhooks", "Webhooks", pairs, func(id string) bool { return slices.Contains(chosen, id) })
@@ -144,7 +143,7 @@ func ruleIn(r *http.Request) (rule grouping.AlertRule, err error) {
 		}
 		return n
 	}
-	rule = grouping.AlertRule{Name: field("name"), NewFrom: number("new_from"), Words: slices.Collect(query.Words(field("q"))),
+	rule = grouping.AlertRule{Name: field("name"), NewFrom: number("new_from"),
 		Gap: time.Duration(min(max(number("gap_seconds"), 0), 1<<30)) * time.Second}
 	for _, trigger := range r.PostForm["triggers"] {
 		rule.Triggers = append(rule.Triggers, grouping.Trigger(trigger))
@@ -163,6 +162,9 @@ func ruleIn(r *http.Request) (rule grouping.AlertRule, err error) {
 		if name = strings.TrimSpace(name); name != "" {
 			rule.Environments = append(rule.Environments, name)
 		}
+	}
+	if err := rule.Ask(field("q"), identity.FromContext(r.Context()).Member); err != nil {
+		return rule, err
 	}
 	rule.Webhooks = r.PostForm["webhooks"]
 	rule.Roles, rule.Members = ui.MailIn(r)

@@ -11,9 +11,9 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
+	"github.com/weirlog/weir/shared/identity"
 )
 
 type alertRoutes struct{ alerts *groups.Alerts }
@@ -95,7 +95,7 @@ type alertTriggersBody struct {
 type alertFilterBody struct {
 	Levels       []string `json:"levels" enum:"debug,info,warn,error,fatal" description:"Only errors with entries of one of these levels; empty: all"`
 	Environments []string `json:"environments" maxItems:"20" description:"Only errors of one of these environments; empty: all"`
-	Words        string   `json:"q" maxLength:"256" description:"Only errors with all of these words in title, type or culprit, whatever their case. type:KeyError looks in the type alone; quotes keep words together"`
+	Words        string   `json:"q" maxLength:"256" description:"Only errors with all of this, in the language of the list: words in title, type or culprit, whatever their case, type:, release:, assigned: (a member, a label or nobody), and without the triggers many and users also service: and host:. environment: and level: are moved to environments and levels; is: is refused, as alerts are of unresolved errors. Quotes keep words together"`
 }
 
 type alertDeliveryBody struct {
@@ -152,9 +152,9 @@ type alertLineBody struct {
 var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
 // rule reads a rule.
-func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
+func (b *newAlertBody) rule(who identity.Principal) (rule grouping.AlertRule, err error) {
 	rule = grouping.AlertRule{
-		Name: b.Name, Triggers: b.Triggers, NewFrom: b.NewFrom, Count: b.Count, Environments: b.Environments, Words: slices.Collect(query.Words(b.Words)),
+		Name: b.Name, Triggers: b.Triggers, NewFrom: b.NewFrom, Count: b.Count, Environments: b.Environments,
 		Users: b.Users, Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members, Webhooks: b.Webhooks,
 	}
 	if rule.Per, err = spanNamed("per", b.Per); err == nil {
@@ -169,6 +169,9 @@ func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
 			return rule, grouping.Invalid{Field: "levels", Detail: fmt.Sprintf("%q is not a level.", word), Fix: "Use debug, info, warn, error or fatal."}
 		}
 		rule.Severities |= level
+	}
+	if err := rule.Ask(b.Words, who.Member); err != nil {
+		return rule, err
 	}
 	if b.MutedUntil != nil {
 		rule.MutedUntil = b.MutedUntil.UTC().Truncate(time.Microsecond)
@@ -251,7 +254,7 @@ func (l alertRoutes) create(c *call) (any, error) {
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
-	rule, err := body.rule()
+	rule, err := body.rule(c.who)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +270,7 @@ func (l alertRoutes) update(c *call) (any, error) {
 	if body.Version < 1 {
 		return nil, httpapi.Invalid("/version", httpapi.CodeInvalidRequest, fmt.Sprintf("version is %d.", body.Version), "Send the version that you have read.")
 	}
-	rule, err := body.rule()
+	rule, err := body.rule(c.who)
 	if err != nil {
 		return nil, err
 	}
