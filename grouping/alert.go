@@ -53,7 +53,7 @@ type AlertRule struct {
 	UsersPer     time.Duration `json:"users_per,omitempty"` // within this, one of Spans
 	Severities   Severity      `json:"levels,omitempty"`
 	Environments []string      `json:"environments,omitempty"`
-	Words        []string      `json:"words,omitempty"` // as they are typed in the list's line: all occur in title, type or culprit, or in the field that they name
+	Words        []string      `json:"words,omitempty"` // as in the list's line: all occur in title, type, culprit or the field they name
 	Hours        Hours         `json:"hours,omitzero"`
 	Gap          time.Duration `json:"gap"`                // between two messages
 	Roles        []string      `json:"roles,omitempty"`    // of members who get mail
@@ -185,6 +185,19 @@ func (r *AlertRule) checkTerms() error {
 		named[t.Field] = true
 	}
 	return nil
+}
+
+// Renamed replaces whom the rule's words name by what name returns for them.
+func (r AlertRule) Renamed(name func(assignee string) string) AlertRule {
+	words := r.Words
+	r.Words = nil
+	for _, word := range words {
+		if terms := SearchTerms(word); len(terms) == 1 && terms[0].Field == FieldAssigned && terms[0].Value != Nobody {
+			word = Term{FieldAssigned, name(terms[0].Value)}.String()
+		}
+		r.Words = append(r.Words, word)
+	}
+	return r
 }
 
 func (r *AlertRule) terms() []Term { return SearchTerms(strings.Join(r.Words, " ")) }

@@ -60,7 +60,8 @@ type shownAlert struct {
 }
 
 func (p *alertPages) shown(a *postgres.Alert) shownAlert {
-	return shownAlert{Alert: a, Href: alertsPath + "/" + a.ID, Project: p.directory.Name(a.Project), Words: inWords(&a.AlertRule),
+	rule := p.byName(a.Organization, &a.AlertRule)
+	return shownAlert{Alert: a, Href: alertsPath + "/" + a.ID, Project: p.directory.Name(a.Project), Words: inWords(&rule),
 		Muted: a.MutedUntil.After(p.clock()), Waits: int64(len(a.Listed)) + a.More, Reaches: reachesInWords(p.alerts.Reaches(a.Organization, &a.AlertRule))}
 }
 

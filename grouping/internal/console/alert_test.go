@@ -30,13 +30,19 @@ func TestAlertPages(t *testing.T) {
 	shows(t, pages, "/console/errors/alerts/new?project=shop", `href="/console/logs/searches/new?project=shop"`)
 	form := url.Values{"project": {"shop"}, "name": {"Shop"}, "triggers": {"new", "many", "users"}, "new_from": {"2"}, "count": {"100"}, "per": {"hour"},
 		"users": {"50"}, "users_per": {"day"},
-		"environments": {"prod, staging"}, "q": {"pay card"}, "gap_seconds": {"300"}, "hours/from": {"08:00"}, "hours/to": {"18:00"},
+		"environments": {"prod, staging"}, "q": {"pay card assigned:me"}, "gap_seconds": {"300"}, "hours/from": {"08:00"}, "hours/to": {"18:00"},
 		"hours/time_zone": {"Europe/Berlin"}, "days": {"1", "5"}, "levels": {"error"}, "mail": {"developer", "member:mem_1"}, "webhooks": {"whk_1"}, "key": {"once"}}
 	wrong := maps.Clone(form)
 	wrong.Set("gap_seconds", "1")
 	wrong.Del("key")
 	if status, body := post(pages, "/console/errors/alerts/new", wrong); status != 422 || !strings.Contains(body, `id="fault-gap_seconds"`) {
 		t.Errorf("a wrong rule: %d %s", status, body)
+	}
+	wrong.Set("gap_seconds", "300")
+	wrong.Set("q", "is:resolved")
+	if status, body := post(pages, "/console/errors/alerts/new", wrong); status != 422 || !strings.Contains(body, `id="fault-q"`) ||
+		!strings.Contains(body, `value="is:resolved"`) || !strings.Contains(body, `value="whk_1" checked`) {
+		t.Errorf("a search that alerts don't know: %d %s", status, body)
 	}
 	status, path := post(pages, "/console/errors/alerts/new", form)
 	if status != 303 || !strings.HasPrefix(path, "/console/errors/alerts/alr_") {
@@ -45,7 +51,7 @@ func TestAlertPages(t *testing.T) {
 	if status, again := post(pages, "/console/errors/alerts/new", form); status != 303 || again != path {
 		t.Errorf("sent again: %d %s, not %s", status, again, path)
 	}
-	shows(t, pages, path, "of errors that come 100 times within one hour, of errors that affect 50 users within one day; in prod, staging; of level error; with pay card; from 08:00 to 18:00 in Europe/Berlin on Monday, Friday",
+	shows(t, pages, path, "of errors that come 100 times within one hour, of errors that affect 50 users within one day; in prod, staging; of level error; with pay card assigned:Me; from 08:00 to 18:00 in Europe/Berlin on Monday, Friday",
 		`name="hours/from" type="time" value="08:00"`, `name="mail" value="developer" checked`, "Nothing yet.", `name="webhooks" value="whk_1" checked`, "hooks.example, 1 member by mail")
 	form.Set("version", "1")
 	form.Del("key")

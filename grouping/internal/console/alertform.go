@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"net/http"
@@ -88,7 +89,8 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 		number("users", "So many users", "Of one kind, for “so many users”. Exact to 512; more are estimated, to about 6 %.", users),
 		{Name: "users_per", Label: "Users within", Choices: ui.NewChoices(usersPer, spans...)},
 		{Name: "environments", Label: "Environments", Value: strings.Join(rule.Environments, ", "), Optional: true, Hint: "With commas between them. Empty: all."},
-		{Name: "q", Label: "Search", Value: strings.Join(rule.Words, " "), Optional: true, Hint: "As in the list: words of title, type or culprit, type:KeyError release:1.2 assigned:me. Also service:pay host:web-1, unless it counts."},
+		{Name: "q", Label: "Search", Value: strings.Join(p.byName(who.Organization, rule).Words, " "), Optional: true,
+			Hint: "As in the list: words of title, type or culprit, type:KeyError release:1.2 assigned:me. Also service:pay host:web-1, unless it counts."},
 		{Name: "gap_seconds", Label: "At most one message in", Choices: ui.NewChoices(seconds(rule.Gap), gaps...)},
 		{Name: "hours/from", Label: "Send from", Type: "time", Value: hours[0], Optional: true, Hint: "What comes outside waits. Empty: at any time."},
 		{Name: "hours/to", Label: "Send to", Type: "time", Value: hours[1], Optional: true},
@@ -120,6 +122,22 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 	form.Asking = strings.Join(asking, ", ")
 	form.Mail = ui.MailChecks(p.directory, who, identity.ReadErrors, rule.Roles, rule.Members)
 	return form, general
+}
+
+// byName is a rule that names members as people do, where a name says who it is.
+func (p *alertPages) byName(organization string, rule *grouping.AlertRule) grouping.AlertRule {
+	var members []grouping.Member
+	for _, m := range p.directory.MembersThatRead(organization, identity.ReadErrors) {
+		members = append(members, grouping.Member{ID: m.ID, Name: m.Name})
+	}
+	return rule.Renamed(func(id string) string {
+		for _, m := range members {
+			if m.ID == id && grouping.AssigneeNamed(m.Name, members).ID == id {
+				return m.Name
+			}
+		}
+		return id
+	})
 }
 
 // webhookChecks are the webhooks to choose from, and those that were chosen and are gone.
@@ -163,13 +181,14 @@ func ruleIn(r *http.Request) (rule grouping.AlertRule, err error) {
 			rule.Environments = append(rule.Environments, name)
 		}
 	}
-	if err := rule.Ask(field("q"), identity.FromContext(r.Context()).Member); err != nil {
-		return rule, err
+	asked := rule.Ask(field("q"), identity.FromContext(r.Context()).Member)
+	if asked != nil {
+		rule.Words = []string{field("q")}
 	}
 	rule.Webhooks = r.PostForm["webhooks"]
 	rule.Roles, rule.Members = ui.MailIn(r)
 	rule.Hours, err = hoursIn(r)
-	return rule, err
+	return rule, cmp.Or(asked, err)
 }
 
 func hoursIn(r *http.Request) (h grouping.Hours, err error) {

@@ -94,7 +94,8 @@ func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status i
 		shownCounts: counts, shownGroup: p.show(r, found.Group), decideForms: p.newDecideForms(r, found.Group, newest), Why: found.Why,
 		Occurrences: showOccurrences(found.Group, found.Occurrences, r.URL.Query().Get("sample")), Similar: showSimilar(found.Similar),
 		Activity: p.showActivity(r, activity),
-		MapsHref: ofProject(mapsPath, found.Group.Project), RulesHref: ofProject(rulesPath, found.Group.Project), Links: p.showLinks(reader.Organization, found.Group.State.Links),
+		MapsHref: ofProject(mapsPath, found.Group.Project), RulesHref: ofProject(rulesPath, found.Group.Project),
+		Links: p.showLinks(reader.Organization, found.Group.State.Links),
 		Unordered: found.Unordered,
 	}
 	if n := len(activity); n == maxActivity && activity[n-1].Version > 1 {

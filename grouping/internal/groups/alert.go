@@ -97,13 +97,24 @@ func (a *Alerts) Reaches(organization string, rule *grouping.AlertRule) (of Reac
 	return of
 }
 
-// check returns the first fault of a rule. A member who is removed later is
+// check returns the first fault of a rule, in which members then have their ids. A member who is removed later is
 // taken out of it; a webhook that is deleted stays, so that others are not told instead.
 func (a *Alerts) check(request Request, rule *grouping.AlertRule, now time.Time) error {
 	if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), now); err != nil {
 		return err
 	}
 	if err := a.db.checkMembers(request.Who.Organization, "mail_members", rule.Members...); err != nil {
+		return err
+	}
+	var named []string
+	*rule = rule.Renamed(func(assignee string) string {
+		id := a.db.assignee(request.Who.Organization, assignee)
+		if strings.HasPrefix(id, "mem_") {
+			named = append(named, id)
+		}
+		return id
+	})
+	if err := a.db.checkMembers(request.Who.Organization, "q", named...); err != nil {
 		return err
 	}
 	return a.db.checkWebhooks(request.Who.Organization, "webhooks", rule.Webhooks...)

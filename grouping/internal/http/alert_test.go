@@ -59,7 +59,7 @@ func TestAlerts(t *testing.T) {
 func TestAlertRefusals(t *testing.T) {
 	api := newAPI(t)
 	for body, pointer := range map[string]string{
-		`{"name":"","triggers":["new"]}`: "/name", `{"name":"S","triggers":[]}`: "/triggers", `{"name":"S","triggers":["new"],"q":"is:open"}`: "/q", `{"name":"S","triggers":["new"],"q":"level:loud"}`: "/q", `{"name":"S","triggers":["new"],"q":"assigned:me"}`: "/q",
+		`{"name":"","triggers":["new"]}`: "/name", `{"name":"S","triggers":[]}`: "/triggers", `{"name":"S","triggers":["new"],"q":"is:open"}`: "/q", `{"name":"S","triggers":["new"],"q":"level:loud"}`: "/q", `{"name":"S","triggers":["new"],"q":"assigned:me"}`: "/q", `{"name":"S","triggers":["new"],"q":"assigned:mem_gone"}`: "/q",
 		`{"name":"S","triggers":["new"],"mail_members":["mem_1","mem_gone"]}`: "/mail_members", `{"name":"S","triggers":["new"],"webhooks":["whk_1","whk_gone"]}`: "/webhooks", `{"name":"S","triggers":["new"],"count":3}`: "/count",
 		`{"name":"S","triggers":["many"],"count":3,"per":"year"}`:        "/per",
 		`{"name":"S","triggers":["users"],"users":3,"users_per":"year"}`: "/users_per", `{"name":"S","triggers":["users"],"users_per":"day"}`: "/users",
