@@ -95,7 +95,7 @@ func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status i
 		Occurrences: showOccurrences(found.Group, found.Occurrences, r.URL.Query().Get("sample")), Similar: showSimilar(found.Similar),
 		Activity: p.showActivity(r, activity),
 		MapsHref: ofProject(mapsPath, found.Group.Project), RulesHref: ofProject(rulesPath, found.Group.Project),
-		Links: p.showLinks(reader.Organization, found.Group.State.Links),
+		Links:     p.showLinks(reader.Organization, found.Group.State.Links),
 		Unordered: found.Unordered,
 	}
 	if n := len(activity); n == maxActivity && activity[n-1].Version > 1 {

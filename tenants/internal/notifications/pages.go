@@ -135,8 +135,8 @@ type form struct {
 
 // formatTexts are the formats in words.
 var formatTexts = [][2]string{ // bounded by the formats
-	{string(tenants.StandardFormat), "Standard: the event as JSON"},
-	{string(tenants.SlackFormat), "Slack: a text, also for Mattermost, Rocket.Chat, Discord and others that take it"},
+	{string(tenants.StandardFormat), "Standard: JSON"},
+	{string(tenants.SlackFormat), "Slack: a text"},
 }
 
 func fillForm(shown pages.Settings, sent NewWebhook, fault error, formats ...[2]string) form {
@@ -144,7 +144,10 @@ func fillForm(shown pages.Settings, sent NewWebhook, fault error, formats ...[2]
 		Name: "url", Label: "Address", Type: "url", Value: sent.URL, Fault: pages.FaultOf(fault, "url"), MaxLength: 2000, Required: true, Autocomplete: "off",
 		Hint: "An https address that is reachable from the internet.",
 	}}
-	f.Format = ui.Field{Name: "format", Label: "Format", Fault: pages.FaultOf(fault, "format"), Choices: ui.NewChoices(string(sent.Format), formats...)}
+	f.Format = ui.Field{
+		Name: "format", Label: "Format", Fault: pages.FaultOf(fault, "format"), Choices: ui.NewChoices(string(sent.Format), formats...),
+		Hint: "Slack's suits Mattermost, Rocket.Chat, Discord's addresses that end in /slack, and others too.",
+	}
 	if pages.IsInvalid(fault) && f.URL.Fault+f.Format.Fault == "" {
 		f.Fault = "Choose at least one event."
 	}
@@ -197,7 +200,7 @@ func (p Pages) writeNew(w http.ResponseWriter, r *http.Request, status int, want
 	if err != nil {
 		return err
 	}
-	page := fillForm(shown, wanted, fault, append([][2]string{{"", "As the address says: Slack for hooks.slack.com and Discord, else standard"}}, formatTexts...)...)
+	page := fillForm(shown, wanted, fault, append([][2]string{{"", "As the address says"}}, formatTexts...)...)
 	page.Action, page.Back, page.Button, page.Secret = pages.WebhooksPath, pages.WebhooksPath, "Create webhook", true
 	p.write(w, r, status, "webhook-form", "Create a webhook", page)
 	return nil
