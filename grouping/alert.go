@@ -53,17 +53,18 @@ type AlertRule struct {
 	UsersPer     time.Duration `json:"users_per,omitempty"` // within this, one of Spans
 	Severities   Severity      `json:"levels,omitempty"`
 	Environments []string      `json:"environments,omitempty"`
-	Words        []string      `json:"words,omitempty"` // as they are typed in the list's line: all occur in title, type or culprit, those of type: in the type
+	Words        []string      `json:"words,omitempty"` // as in the list's line: all occur in title, type, culprit or the field they name
 	Hours        Hours         `json:"hours,omitzero"`
-	Gap          time.Duration `json:"gap"`               // between two messages
-	Roles        []string      `json:"roles,omitempty"`   // of members who get mail
-	Members      []string      `json:"members,omitempty"` // who get mail as well
+	Gap          time.Duration `json:"gap"`                // between two messages
+	Roles        []string      `json:"roles,omitempty"`    // of members who get mail
+	Members      []string      `json:"members,omitempty"`  // who get mail as well
+	Webhooks     []string      `json:"webhooks,omitempty"` // ids of those that alone get it; none: those that ask for alerts on errors
 	MutedUntil   time.Time     `json:"muted_until,omitzero"`
 }
 
 // Bounds of alerts.
 const (
-	MaxRecipients = 20 // members and roles of an alert
+	MaxRecipients = 20 // members and roles of an alert, and as many webhooks
 	MaxAlertName  = 80 // characters
 	MaxAlertEnvs  = 20
 	MinAlertGap   = time.Minute
@@ -71,7 +72,7 @@ const (
 	maxNewFrom    = 1_000_000
 	maxAlertWords = 20
 	maxAlertText  = 256 // bytes of all words
-	maxMemberID   = 64  // bytes
+	maxRole       = 64  // bytes that are shown
 	maxMutedDays  = 90
 )
 
@@ -83,7 +84,7 @@ func DefaultAlertRule() AlertRule {
 }
 
 // Check returns the first fault, an Invalid. The roles are those that may
-// read errors.
+// read errors. It does not know the members.
 func (r *AlertRule) Check(roles []string, now time.Time) error {
 	switch {
 	case r.Name == "" || utf8.RuneCountInString(r.Name) > MaxAlertName || !isLine(r.Name):
@@ -104,7 +105,7 @@ func (r *AlertRule) Check(roles []string, now time.Time) error {
 			return Invalid{"triggers", fmt.Sprintf("%q is not a trigger, or is named twice.", t), "Name some of " + words(Triggers()) + ", each once."}
 		}
 	}
-	for _, check := range []error{r.checkMany(), r.checkUsers(), r.checkFilter(), r.Hours.check(), r.checkMail(roles)} {
+	for _, check := range []error{r.checkMany(), r.checkUsers(), r.checkFilter(), r.Hours.check(), r.checkRecipients(roles)} {
 		if check != nil {
 			return check
 		}
@@ -162,40 +163,78 @@ func (r *AlertRule) checkFilter() error {
 		return Invalid{"q", fmt.Sprintf("q is %q.", trace.Clip(text, maxAlertText)),
 			fmt.Sprintf("Use one line of at most %d words and %d bytes.", maxAlertWords, maxAlertText)}
 	}
-	for _, word := range r.Words {
-		if field, _ := alertTerm(word); field != "" && field != typeField {
-			return Invalid{"q", fmt.Sprintf("%q is nothing that an alert can look for.", trace.Clip(word, maxAlertText)),
-				"Use words and type:, and choose levels and environments beside them; in quotes it is a word."}
+	return r.checkTerms()
+}
+
+// checkTerms refuses what nobody knows of errors as they come.
+func (r *AlertRule) checkTerms() error {
+	named := map[string]bool{} // bounded by maxAlertWords
+	for _, t := range r.terms() {
+		shown := trace.Clip(t.String(), maxAlertText)
+		switch {
+		case named[t.Field] && t.IsSingle():
+			return Invalid{"q", fmt.Sprintf("q names %s: more than once.", t.Field), "Name it once."}
+		case t.Field == FieldIs:
+			return Invalid{"q", fmt.Sprintf("%q is nothing that an alert can look for.", shown), "Alerts are of unresolved errors; in quotes it is a word."}
+		case t.Field == FieldAssigned && t.Value == "me":
+			return Invalid{"q", "q says assigned:me.", "Name whose errors the alert is of: only signed-in members are me."}
+		case (t.Field == FieldService || t.Field == FieldHost) && r.Counts():
+			return Invalid{"q", fmt.Sprintf("%q can't be counted with the triggers many and users.", shown),
+				"Errors are counted by environment, level and release. Leave it out, or make another alert for these triggers."}
+		}
+		named[t.Field] = true
+	}
+	return nil
+}
+
+// Renamed replaces whom the rule's words name by what name returns for them.
+func (r AlertRule) Renamed(name func(assignee string) string) AlertRule {
+	words := r.Words
+	r.Words = nil
+	for _, word := range words {
+		if terms := SearchTerms(word); len(terms) == 1 && terms[0].Field == FieldAssigned && terms[0].Value != Nobody {
+			word = Term{FieldAssigned, name(terms[0].Value)}.String()
+		}
+		r.Words = append(r.Words, word)
+	}
+	return r
+}
+
+func (r *AlertRule) terms() []Term { return SearchTerms(strings.Join(r.Words, " ")) }
+
+// Ask has a rule look for what a line of the list's language says, of a member
+// who is me; empty: nobody is. Levels and environments are added to the rule's own.
+func (r *AlertRule) Ask(line, member string) error {
+	for _, t := range SearchTerms(line) {
+		switch level, known := ParseSeverity(t.Value); {
+		case t.Field == FieldEnvironment:
+			if !slices.Contains(r.Environments, t.Value) {
+				r.Environments = append(r.Environments, t.Value)
+			}
+		case t.Field == FieldLevel && !known:
+			return Invalid{"q", fmt.Sprintf("%q is not a level.", trace.Clip(t.Value, maxAlertText)), "Use level: with debug, info, warn, error or fatal."}
+		case t.Field == FieldLevel:
+			r.Severities |= level
+		case t.Field == FieldAssigned && t.Value == "me" && member != "":
+			r.Words = append(r.Words, Term{FieldAssigned, member}.String())
+		default:
+			r.Words = append(r.Words, t.String())
 		}
 	}
 	return nil
 }
 
-// typeField is the field of the list's line that alerts know.
-const typeField = "type"
-
-// alertTerm is what a word looks for: a text in lower case, and in which field
-// of the list's line, if it names one. In quotes it has spaces and names none.
-func alertTerm(word string) (field, text string) {
-	if name, value, _ := strings.Cut(word, ":"); value != "" && slices.Contains([]string{typeField, "is", "assigned", "release", "environment", "level"}, name) {
-		field, word = name, value
-	}
-	return field, strings.ToLower(strings.ReplaceAll(word, `"`, ""))
-}
-
-func (r *AlertRule) checkMail(roles []string) error {
+func (r *AlertRule) checkRecipients(roles []string) error {
 	if len(r.Members)+len(r.Roles) > MaxRecipients {
 		return Invalid{"mail_members", fmt.Sprintf("There are %d recipients.", len(r.Members)+len(r.Roles)),
 			fmt.Sprintf("Name at most %d members and roles.", MaxRecipients)}
 	}
-	for _, member := range r.Members {
-		if !strings.HasPrefix(member, "mem_") || len(member) > maxMemberID || !isLine(member) {
-			return Invalid{"mail_members", fmt.Sprintf("%q is not the id of a member.", trace.Clip(member, maxMemberID)), "Use ids that begin with mem_."}
-		}
+	if len(r.Webhooks) > MaxRecipients {
+		return Invalid{"webhooks", fmt.Sprintf("There are %d webhooks.", len(r.Webhooks)), fmt.Sprintf("Name at most %d.", MaxRecipients)}
 	}
 	for _, role := range r.Roles {
 		if !slices.Contains(roles, role) {
-			return Invalid{"mail_roles", fmt.Sprintf("%q is not a role that reads errors.", trace.Clip(role, maxMemberID)), "Use " + strings.Join(roles, ", ") + "."}
+			return Invalid{"mail_roles", fmt.Sprintf("%q is not a role that reads errors.", trace.Clip(role, maxRole)), "Use " + strings.Join(roles, ", ") + "."}
 		}
 	}
 	return nil
@@ -221,19 +260,50 @@ func (r *AlertRule) inEnvironment(names ...string) bool {
 
 func (r *AlertRule) ofSeverity(s Severity) bool { return r.Severities == 0 || r.Severities&s != 0 }
 
+// saysOf reports whether errors have all that the rule's words ask for. Of errors
+// about which time decided none came: the release is that of the last one.
 func (r *AlertRule) saysOf(g *Counted) bool {
-	all := strings.ToLower(g.Title + " " + g.Type + " " + g.Culprit)
-	for _, word := range r.Words {
-		field, text := alertTerm(word)
-		in := all
-		if field == typeField {
-			in = strings.ToLower(g.Type)
-		}
-		if !strings.Contains(in, text) {
+	for _, t := range r.terms() {
+		if !g.has(t) {
 			return false
 		}
 	}
 	return true
+}
+
+func (g *Counted) has(t Term) bool {
+	switch t.Field {
+	case FieldType:
+		return contains(g.Type, t.Value)
+	case FieldRelease:
+		if len(g.Seen) == 0 {
+			return g.LastRelease == t.Value
+		}
+		return slices.ContainsFunc(g.Seen, func(s Seen) bool { return s.Release == t.Value })
+	case FieldService:
+		return slices.Contains(g.Services, t.Value)
+	case FieldHost:
+		return slices.Contains(g.Hosts, t.Value)
+	case FieldAssigned:
+		return t.Value == Nobody && g.Assignee.ID == "" || g.Assignee.ID == t.Value || g.Assignee.Name != "" && strings.EqualFold(g.Assignee.Name, t.Value)
+	default:
+		return contains(g.Title+" "+g.Type+" "+g.Culprit, t.Value)
+	}
+}
+
+// contains ignores case.
+func contains(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// looksAt reports whether errors are of an environment and a release that the rule asks for.
+func (r *AlertRule) looksAt(s Seen) bool {
+	for _, t := range r.terms() {
+		if t.Field == FieldRelease && t.Value != s.Release {
+			return false
+		}
+	}
+	return r.inEnvironment(s.Environment)
 }
 
 // Counted are errors that came to a group, and what followed.
@@ -243,7 +313,10 @@ type Counted struct {
 	Status               Status
 	Severities           Severity
 	Environments         []string
-	Count, Came          int64 // in all, and now
+	Assignee             Assignee
+	LastRelease          string
+	Services, Hosts      []string // of what came now
+	Count, Came          int64    // in all, and now
 	Seen                 []Seen
 	Decided              []Decision
 }
@@ -327,7 +400,7 @@ func (g *Counted) last() time.Time { return lastArrival(g.Seen) }
 // newest is an environment of the errors that the rule looks at.
 func (g *Counted) newest(r *AlertRule) string {
 	for _, seen := range slices.Backward(g.Seen) {
-		if r.inEnvironment(seen.Environment) {
+		if r.looksAt(seen) {
 			return seen.Environment
 		}
 	}
@@ -366,7 +439,7 @@ func (r *AlertRule) Reach(since time.Time, came []Seen, burst *Burst) (reached R
 // arrived are the errors that the rule looks at, in their order.
 func (r *AlertRule) arrived(since time.Time, came []Seen) (arrived []Arrival) {
 	for _, seen := range came {
-		if !r.inEnvironment(seen.Environment) {
+		if !r.looksAt(seen) {
 			continue
 		}
 		for _, a := range seen.Arrived {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // monday is a Monday at noon in UTC, and 13:00 in Berlin.
@@ -149,6 +150,21 @@ func TestNotices(t *testing.T) {
 			Seen: []grouping.Seen{{Environment: environment, Arrived: []grouping.Arrival{{At: monday, Severity: grouping.SeverityError, N: came}}}}}
 	}
 	regressed := grouping.Decision{Kind: grouping.WasRegressed, Environment: "prod", Reason: "It came back.", At: monday}
+	about := func(c grouping.Counted) grouping.Counted {
+		c.Seen[0].Release, c.Services, c.Hosts, c.Assignee = "1.2", []string{"pay"}, []string{"web-1"}, grouping.Assignee{ID: "mem_1", Name: "Ada Lovelace"}
+		return c
+	}
+	words := func(line string) func(r *grouping.AlertRule) {
+		return func(r *grouping.AlertRule) { testenv.Must(t, r.Ask(line, "")) }
+	}
+	manyOf := func(line string) func(r *grouping.AlertRule) {
+		return func(r *grouping.AlertRule) {
+			r.Triggers, r.Count, r.Per = []grouping.Trigger{grouping.OnMany}, 10, time.Hour
+			words(line)(r)
+		}
+	}
+	decidedByTime := came(9, 0, "prod", grouping.Decision{Kind: grouping.Kind(grouping.OnUnignored), At: monday})
+	decidedByTime.Seen, decidedByTime.LastRelease = nil, "1.2"
 	ignored := came(2, 1, "prod")
 	ignored.Status = grouping.Ignored
 	for name, c := range map[string]struct {
@@ -156,24 +172,38 @@ func TestNotices(t *testing.T) {
 		of   grouping.Counted
 		want string
 	}{
-		"the first":                {nil, came(1, 1, "prod"), "new below"},
-		"the second":               {nil, came(2, 1, "prod"), "new"},
-		"two at once":              {nil, came(2, 2, "prod"), "new"},
-		"the third":                {nil, came(3, 1, "prod"), ""},
-		"the first, as is wanted":  {func(r *grouping.AlertRule) { r.NewFrom = 1 }, came(1, 1, "prod"), "new"},
-		"not in its environment":   {func(r *grouping.AlertRule) { r.Environments = []string{"prod"} }, came(2, 1, "staging"), ""},
-		"not of its level":         {func(r *grouping.AlertRule) { r.Severities = grouping.SeverityFatal }, came(2, 1, "prod"), ""},
-		"of its words":             {func(r *grouping.AlertRule) { r.Words = []string{"payment", "CARD"} }, came(2, 1, "prod"), "new"},
-		"of its type":              {func(r *grouping.AlertRule) { r.Words = []string{"type:paymentfailed", `"no card"`} }, came(2, 1, "prod"), "new"},
-		"of another type":          {func(r *grouping.AlertRule) { r.Words = []string{"type:card"} }, came(2, 1, "prod"), ""},
-		"of other words":           {func(r *grouping.AlertRule) { r.Words = []string{"payment", "bank"} }, came(2, 1, "prod"), ""},
-		"ignored":                  {nil, ignored, ""},
-		"regressed":                {nil, came(9, 1, "prod", regressed), "regressed"},
-		"regressed elsewhere":      {func(r *grouping.AlertRule) { r.Environments = []string{"staging"} }, came(9, 1, "prod", regressed), ""},
-		"spiking":                  {func(r *grouping.AlertRule) { r.Triggers = []grouping.Trigger{grouping.OnSpiking} }, came(9, 1, "prod", grouping.Decision{Kind: "spiking"}), "spiking"},
-		"spiking, not asked for":   {nil, came(9, 1, "prod", grouping.Decision{Kind: "spiking"}), ""},
-		"resolved by a person":     {nil, came(9, 1, "prod", grouping.Decision{Kind: grouping.WasResolved}), ""},
-		"accepted before the rule": {func(r *grouping.AlertRule) { r.Name = "late" }, came(2, 1, "prod"), ""},
+		"the first":                            {nil, came(1, 1, "prod"), "new below"},
+		"the second":                           {nil, came(2, 1, "prod"), "new"},
+		"two at once":                          {nil, came(2, 2, "prod"), "new"},
+		"the third":                            {nil, came(3, 1, "prod"), ""},
+		"the first, as is wanted":              {func(r *grouping.AlertRule) { r.NewFrom = 1 }, came(1, 1, "prod"), "new"},
+		"not in its environment":               {func(r *grouping.AlertRule) { r.Environments = []string{"prod"} }, came(2, 1, "staging"), ""},
+		"not of its level":                     {func(r *grouping.AlertRule) { r.Severities = grouping.SeverityFatal }, came(2, 1, "prod"), ""},
+		"of its words":                         {func(r *grouping.AlertRule) { r.Words = []string{"payment", "CARD"} }, came(2, 1, "prod"), "new"},
+		"of its type":                          {func(r *grouping.AlertRule) { r.Words = []string{"type:paymentfailed", `"no card"`} }, came(2, 1, "prod"), "new"},
+		"of another type":                      {func(r *grouping.AlertRule) { r.Words = []string{"type:card"} }, came(2, 1, "prod"), ""},
+		"of its release":                       {words("release:1.2"), about(came(2, 1, "prod")), "new"},
+		"of another release":                   {words("release:1.3"), about(came(2, 1, "prod")), ""},
+		"of its service":                       {words("service:pay"), about(came(2, 1, "prod")), "new"},
+		"of another service":                   {words("service:cart"), about(came(2, 1, "prod")), ""},
+		"of its host":                          {words("host:web-1"), about(came(2, 1, "prod")), "new"},
+		"of another host":                      {words("host:web"), about(came(2, 1, "prod")), ""},
+		"of its member, by id":                 {words("assigned:mem_1"), about(came(2, 1, "prod")), "new"},
+		"of its member, by name":               {words(`assigned:"ada lovelace"`), about(came(2, 1, "prod")), "new"},
+		"of another member":                    {words("assigned:mem_2"), about(came(2, 1, "prod")), ""},
+		"of nobody, but assigned":              {words("assigned:nobody"), about(came(2, 1, "prod")), ""},
+		"of nobody":                            {words("assigned:nobody"), came(2, 1, "prod"), "new"},
+		"decided by time, of its last release": {words("release:1.2"), decidedByTime, "unignored"},
+		"many of its release":                  {manyOf("release:1.2"), about(came(90, 10, "prod")), "many"},
+		"many of another release":              {manyOf("release:1.3"), about(came(90, 10, "prod")), ""},
+		"of other words":                       {func(r *grouping.AlertRule) { r.Words = []string{"payment", "bank"} }, came(2, 1, "prod"), ""},
+		"ignored":                              {nil, ignored, ""},
+		"regressed":                            {nil, came(9, 1, "prod", regressed), "regressed"},
+		"regressed elsewhere":                  {func(r *grouping.AlertRule) { r.Environments = []string{"staging"} }, came(9, 1, "prod", regressed), ""},
+		"spiking":                              {func(r *grouping.AlertRule) { r.Triggers = []grouping.Trigger{grouping.OnSpiking} }, came(9, 1, "prod", grouping.Decision{Kind: "spiking"}), "spiking"},
+		"spiking, not asked for":               {nil, came(9, 1, "prod", grouping.Decision{Kind: "spiking"}), ""},
+		"resolved by a person":                 {nil, came(9, 1, "prod", grouping.Decision{Kind: grouping.WasResolved}), ""},
+		"accepted before the rule":             {func(r *grouping.AlertRule) { r.Name = "late" }, came(2, 1, "prod"), ""},
 		"many": {func(r *grouping.AlertRule) {
 			r.Triggers, r.Count, r.Per = []grouping.Trigger{grouping.OnMany}, 10, time.Hour
 		}, came(90, 10, "prod"), "many"},
@@ -263,8 +293,14 @@ func TestAlertRuleFaults(t *testing.T) {
 		"muted_until":  func(r *grouping.AlertRule) { r.MutedUntil = monday.AddDate(0, 6, 0) },
 		"environments": func(r *grouping.AlertRule) { r.Environments = make([]string, 21) },
 		"q":            func(r *grouping.AlertRule) { r.Words = make([]string, 21) },
-		"q+":           func(r *grouping.AlertRule) { r.Words = []string{"card", "release:1.2"} },
+		"q+":           func(r *grouping.AlertRule) { r.Words = []string{"card", "is:resolved"} },
+		"q++":          func(r *grouping.AlertRule) { r.Words = []string{"assigned:me"} },
+		"q+++":         func(r *grouping.AlertRule) { r.Words = []string{"release:1", "release:2"} },
+		"q++++": func(r *grouping.AlertRule) {
+			r.Triggers, r.Count, r.Per, r.Words = []grouping.Trigger{grouping.OnMany}, 10, time.Hour, []string{"service:pay"}
+		},
 		"mail_members": func(r *grouping.AlertRule) { r.Members = slices.Repeat([]string{"mem_1"}, 21) },
+		"webhooks":     func(r *grouping.AlertRule) { r.Webhooks = slices.Repeat([]string{"whk_1"}, 21) },
 		"mail_roles":   func(r *grouping.AlertRule) { r.Roles = []string{"billing"} },
 
 		"hours/time_zone": func(r *grouping.AlertRule) { r.Hours.Zone = "Local" },
@@ -275,8 +311,31 @@ func TestAlertRuleFaults(t *testing.T) {
 		rule.Name, rule.Members = "Shop", []string{"mem_1"}
 		change(&rule)
 		err := rule.Check([]string{"owner"}, monday)
-		if invalid, _ := err.(grouping.Invalid); invalid.Field != strings.TrimSuffix(field, "+") { //nolint:errorlint // it is made there
+		if invalid, _ := err.(grouping.Invalid); invalid.Field != strings.TrimRight(field, "+") { //nolint:errorlint // it is made there
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+}
+
+// An alert's line is that of the list: levels and environments in it are the
+// rule's, and me is who sets it.
+func TestAlertsAskInTheListsLanguage(t *testing.T) {
+	rule := grouping.DefaultAlertRule()
+	rule.Name, rule.Environments = "Shop", []string{"prod"}
+	line := `cart "no card" type:KeyError release:"my app" environment:prod environment:staging level:error assigned:me service:pay "is:open"`
+	testenv.Must(t, rule.Ask(line, "mem_1"))
+	if said := strings.Join(rule.Words, " "); said != `cart "no card" type:KeyError release:"my app" assigned:mem_1 service:pay "is:open"` {
+		t.Errorf("it looks for %s", said)
+	}
+	if strings.Join(rule.Environments, " ") != "prod staging" || rule.Severities != grouping.SeverityError {
+		t.Errorf("in %q, of %v", rule.Environments, rule.Severities)
+	}
+	testenv.Must(t, rule.Check(nil, monday))
+	again := grouping.AlertRule{}
+	if testenv.Must(t, again.Ask(strings.Join(rule.Words, " "), "")); !slices.Equal(again.Words, rule.Words) {
+		t.Errorf("read again it looks for %q, not %q", again.Words, rule.Words)
+	}
+	if err := rule.Ask("level:loud", ""); err == nil {
+		t.Error("a level that is none is taken")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -16,7 +15,6 @@ const (
 	MaxLinks     = 20   // of a group
 	MaxLinkURL   = 2000 // bytes
 	MaxLinkTitle = 200  // characters
-	maxWebhookID = 64   // bytes
 )
 
 // A Link leads from a group to what other systems know of it, such as a ticket.
@@ -38,7 +36,7 @@ func (l Link) Name() string {
 	return l.URL
 }
 
-// Check returns the first fault, an Invalid.
+// Check returns the first fault, an Invalid. It does not know the webhooks.
 func (l Link) Check() error {
 	at, err := url.Parse(l.URL)
 	switch {
@@ -47,15 +45,8 @@ func (l Link) Check() error {
 			fmt.Sprintf("Use an address that begins with https:// or http://, without a user, of at most %d bytes.", MaxLinkURL)}
 	case utf8.RuneCountInString(l.Title) > MaxLinkTitle || !isLine(l.Title):
 		return Invalid{"title", fmt.Sprintf("title is %q.", trace.Clip(l.Title, MaxLinkTitle)), fmt.Sprintf("Use one line of at most %d characters.", MaxLinkTitle)}
-	case len(l.Webhook) > maxWebhookID || strings.ContainsFunc(l.Webhook, notInID) || l.Webhook != "" && !strings.HasPrefix(l.Webhook, "whk_"):
-		return Invalid{"webhook", fmt.Sprintf("webhook is %q.", trace.Clip(l.Webhook, maxWebhookID)),
-			"Use the id of one of the organization's webhooks, which begins with whk_, or leave it out."}
 	}
 	return nil
-}
-
-func notInID(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 }
 
 // Link decides that a group has a link. One with this address is replaced, and keeps its id.

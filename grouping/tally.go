@@ -49,6 +49,8 @@ type Count struct {
 	Expires      time.Time // the latest
 	Severities   Severity
 	Environments []string
+	Services     []string // bounded as environments, as the next ones
+	Hosts        []string
 	Samples      []*Sample // the first ones and the newest, in the order of arrival
 	Seen         []Seen    // by environment and release
 	Days         Days
@@ -136,7 +138,9 @@ func (c *Count) add(o Sample) {
 	c.see(o.Occurrence, users)
 	c.Days.add(o.Occurrence, users)
 	c.Severities |= o.Severity
-	c.Environments = AddEnvironments(c.Environments, o.Environment)
+	c.Environments = AddNames(c.Environments, o.Environment)
+	c.Services = AddNames(c.Services, trace.Clip(o.Service, MaxEnvironment))
+	c.Hosts = AddNames(c.Hosts, trace.Clip(o.Host, MaxEnvironment))
 	if o.At.Before(c.First) {
 		c.First = o.At
 	}
@@ -206,7 +210,9 @@ func (c *Count) Merge(d *Count) {
 		c.Days.Of(day.Number).Merge(day)
 	}
 	c.Severities |= d.Severities
-	c.Environments = AddEnvironments(c.Environments, d.Environments...)
+	c.Environments = AddNames(c.Environments, d.Environments...)
+	c.Services = AddNames(c.Services, d.Services...)
+	c.Hosts = AddNames(c.Hosts, d.Hosts...)
 	if d.First.Before(c.First) {
 		c.First = d.First
 	}
@@ -276,8 +282,8 @@ func (t *Tally) Counts() []*Count {
 
 func compareHashes(a, b Hash) int { return bytes.Compare(a[:], b[:]) }
 
-// AddEnvironments adds names to a sorted set, up to MaxEnvironments.
-func AddEnvironments(set []string, names ...string) []string {
+// AddNames adds names to a sorted set, up to MaxEnvironments.
+func AddNames(set []string, names ...string) []string {
 	for _, name := range names {
 		if i, found := slices.BinarySearch(set, name); !found && name != "" && len(set) < MaxEnvironments {
 			set = slices.Insert(set, i, name)

@@ -66,10 +66,10 @@ func TestSeverity(t *testing.T) {
 }
 
 // Environments are a sorted set with a bound.
-func TestAddEnvironments(t *testing.T) {
+func TestAddNames(t *testing.T) {
 	var set []string
 	for i := range 2 * MaxEnvironments {
-		set = AddEnvironments(set, fmt.Sprint(i%60), "")
+		set = AddNames(set, fmt.Sprint(i%60), "")
 	}
 	if len(set) != MaxEnvironments || !slices.IsSorted(set) {
 		t.Errorf("%v", set)

@@ -86,7 +86,7 @@ func samples() map[string]tenants.Event {
 		"tenants.v1.change_reported": tenants.ChangeReported{Project: "prj_1", Action: "error_alert.changed", TargetKind: "error_alert", Target: "alr_1",
 			TargetName: "Shop", Before: map[string]string{"when": "new from 2"}, After: map[string]string{"when": "new from 3", "levels": "error"}, At: noon},
 		"tenants.v1.webhook_created":    webhookCreated(),
-		"tenants.v1.webhook_changed":    tenants.WebhookChanged{Webhook: "whk_1", URL: "https://hooks.example/other", Events: []string{"quota.exhausted"}, At: later},
+		"tenants.v1.webhook_changed":    tenants.WebhookChanged{Webhook: "whk_1", URL: "https://hooks.example/other", Events: []string{"quota.exhausted"}, Format: tenants.SlackFormat, At: later},
 		"tenants.v1.webhook_rotated":    webhookRotated(),
 		"tenants.v1.webhook_switched":   tenants.WebhookSwitched{Webhook: "whk_1", Reason: "Nothing was taken for three days.", At: later},
 		"tenants.v1.webhook_deleted":    tenants.WebhookDeleted{Webhook: "whk_1", At: later},

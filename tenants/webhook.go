@@ -1,9 +1,11 @@
 package tenants
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +30,7 @@ type Webhook struct {
 	Organization string
 	URL          string
 	Events       []string // names of facts, sorted, each once
+	Format       WebhookFormat
 	Secret       WebhookSecret
 	Previous     WebhookSecret // also signs until PreviousEnds
 	PreviousEnds time.Time
@@ -35,6 +38,29 @@ type Webhook struct {
 	OffAt        time.Time // zero: it is on
 	OffReason    string
 	DeletedAt    time.Time // zero: not deleted
+}
+
+// A WebhookFormat is what the bodies of a webhook's messages are like. Formats
+// are stored and shown, so they are never renamed.
+type WebhookFormat string
+
+// The formats.
+const (
+	StandardFormat WebhookFormat = "standard" // the fact as JSON, by the convention of Standard Webhooks
+	SlackFormat    WebhookFormat = "slack"    // {"text": …}, as Slack takes it, and others that follow it
+)
+
+// WebhookFormats lists all of them.
+func WebhookFormats() []WebhookFormat { return []WebhookFormat{StandardFormat, SlackFormat} }
+
+// formatFor is the format of an address for which nobody has chosen one:
+// Slack's own, and Discord's for Slack, take no other than Slack's.
+func formatFor(address string) WebhookFormat {
+	at, err := url.Parse(address)
+	if err == nil && (at.Hostname() == "hooks.slack.com" || at.Hostname() == "discord.com" && strings.HasSuffix(at.Path, "/slack")) {
+		return SlackFormat
+	}
+	return StandardFormat
 }
 
 // A WebhookSecret identifies a secret, which is not
@@ -50,24 +76,26 @@ type WebhookCreated struct {
 	Organization string        `json:"organization"`
 	URL          string        `json:"url"`
 	Events       []string      `json:"events"`
+	Format       WebhookFormat `json:"format"`
 	Secret       WebhookSecret `json:"secret"`
 	At           time.Time     `json:"at"`
 }
 
 func (e WebhookCreated) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_created", Unpublished, "webhook.created", e.At, &Webhook{}, kept}
+	return eventMeta{"tenants.v1.webhook_created", PublishedFact, "webhook.created", e.At, &Webhook{}, kept}
 }
 
-// WebhookChanged changes a webhook's URL or the facts sent to it.
+// WebhookChanged changes a webhook's URL, the facts sent to it, or their format.
 type WebhookChanged struct {
-	Webhook string    `json:"webhook"`
-	URL     string    `json:"url"`
-	Events  []string  `json:"events"`
-	At      time.Time `json:"at"`
+	Webhook string        `json:"webhook"`
+	URL     string        `json:"url"`
+	Events  []string      `json:"events"`
+	Format  WebhookFormat `json:"format"`
+	At      time.Time     `json:"at"`
 }
 
 func (e WebhookChanged) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_changed", Unpublished, "webhook.changed", e.At, &Webhook{}, byNext}
+	return eventMeta{"tenants.v1.webhook_changed", PublishedFact, "webhook.changed", e.At, &Webhook{}, byNext}
 }
 
 // WebhookRotated gives a webhook another secret.
@@ -93,7 +121,7 @@ type WebhookSwitched struct {
 }
 
 func (e WebhookSwitched) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_switched", Unpublished, "webhook.switched", e.At, &Webhook{}, byNext}
+	return eventMeta{"tenants.v1.webhook_switched", PublishedFact, "webhook.switched", e.At, &Webhook{}, byNext}
 }
 
 // WebhookDeleted ends a webhook.
@@ -103,7 +131,7 @@ type WebhookDeleted struct {
 }
 
 func (e WebhookDeleted) meta() eventMeta {
-	return eventMeta{"tenants.v1.webhook_deleted", Unpublished, "webhook.deleted", e.At, &Webhook{}, kept}
+	return eventMeta{"tenants.v1.webhook_deleted", PublishedFact, "webhook.deleted", e.At, &Webhook{}, kept}
 }
 
 // CreateWebhook is the command to create
@@ -113,8 +141,9 @@ type CreateWebhook struct {
 	Organization string
 	URL          string
 	Events       []string
-	Known        []string // all facts
-	Key          string   // from which the secret is derived
+	Format       WebhookFormat // empty: as the address says
+	Known        []string      // all facts
+	Key          string        // from which the secret is derived
 	At           time.Time
 }
 
@@ -122,7 +151,8 @@ type CreateWebhook struct {
 // nil. It does not check whether the address may be reached.
 func (c CreateWebhook) Check() error {
 	faults := append(checkGiven("organization", c.Organization), checkWebhookURL(c.URL)...)
-	return append(faults, checkWebhookEvents(c.Events, c.Known)...).orNil()
+	faults = append(faults, checkWebhookEvents(c.Events, c.Known)...)
+	return append(faults, checkWebhookFormat(c.Format)...).orNil()
 }
 
 func checkWebhookURL(address string) Invalid {
@@ -138,6 +168,15 @@ func notInURL(r rune) bool { return r <= ' ' || r >= 0x7f }
 func BadWebhookURL(address string) Fault {
 	return Fault{"url", fmt.Sprintf("url is %q.", address), fmt.Sprintf("Use the https address of a public endpoint, by port 443 or one from 1024, of at "+
 		"most %d characters, without a user or a fragment, such as https://hooks.example.com/weir.", maxWebhookURL)}
+}
+
+// checkWebhookFormat lets none be given.
+func checkWebhookFormat(format WebhookFormat) Invalid {
+	if format == "" || slices.Contains(WebhookFormats(), format) {
+		return nil
+	}
+	return Invalid{Fault{"format", fmt.Sprintf("format is %q.", format),
+		"Use standard, or slack for an endpoint that takes messages as Slack does, such as one of Mattermost or Rocket.Chat."}}
 }
 
 func checkWebhookEvents(events, known []string) (faults Invalid) {
@@ -159,12 +198,13 @@ func (w Webhook) Create(cmd CreateWebhook) ([]Event, error) {
 		return nil, err
 	}
 	created := WebhookCreated{
-		Webhook: cmd.ID, Organization: cmd.Organization, URL: cmd.URL, Events: sorted(cmd.Events), Secret: WebhookSecret{cmd.Key, 1}, At: cmd.At,
+		Webhook: cmd.ID, Organization: cmd.Organization, URL: cmd.URL, Events: sorted(cmd.Events), Format: cmp.Or(cmd.Format, formatFor(cmd.URL)),
+		Secret: WebhookSecret{cmd.Key, 1}, At: cmd.At,
 	}
 	switch {
 	case w.ID == "":
 		return []Event{created}, nil
-	case w.URL == created.URL && slices.Equal(w.Events, created.Events):
+	case w.URL == created.URL && w.Format == created.Format && slices.Equal(w.Events, created.Events):
 		return nil, ErrShownOnce
 	}
 	return nil, ErrReused
@@ -174,6 +214,7 @@ func (w Webhook) Create(cmd CreateWebhook) ([]Event, error) {
 type ChangeWebhook struct {
 	URL    *string
 	Events []string
+	Format *WebhookFormat // stays as it is for another address, too
 	On     *bool
 	Known  []string
 	At     time.Time
@@ -188,6 +229,9 @@ func (c ChangeWebhook) Check() error {
 	if c.Events != nil {
 		faults = append(faults, checkWebhookEvents(c.Events, c.Known)...)
 	}
+	if c.Format != nil {
+		faults = append(faults, checkWebhookFormat(*c.Format)...)
+	}
 	return faults.orNil()
 }
 
@@ -196,14 +240,17 @@ func (w Webhook) Change(cmd ChangeWebhook) (events []Event, err error) {
 	if err := errors.Join(cmd.Check(), w.checkExists()); err != nil {
 		return nil, err
 	}
-	changed := WebhookChanged{Webhook: w.ID, URL: w.URL, Events: w.Events, At: cmd.At}
+	changed := WebhookChanged{Webhook: w.ID, URL: w.URL, Events: w.Events, Format: w.Format, At: cmd.At}
 	if cmd.URL != nil {
 		changed.URL = *cmd.URL
 	}
 	if cmd.Events != nil {
 		changed.Events = sorted(cmd.Events)
 	}
-	if changed.URL != w.URL || !slices.Equal(changed.Events, w.Events) {
+	if cmd.Format != nil {
+		changed.Format = cmp.Or(*cmd.Format, formatFor(changed.URL))
+	}
+	if changed.URL != w.URL || changed.Format != w.Format || !slices.Equal(changed.Events, w.Events) {
 		events = append(events, changed)
 	}
 	if cmd.On != nil && *cmd.On != w.On() {
@@ -249,6 +296,15 @@ func (w Webhook) checkExists() error {
 	return nil
 }
 
+// Host is the host of its address, by which people know it: the rest may hold a secret.
+func (w Webhook) Host() string {
+	at, err := url.Parse(w.URL)
+	if err != nil {
+		return ""
+	}
+	return at.Hostname()
+}
+
 // On reports whether facts are sent.
 func (w Webhook) On() bool { return w.OffAt.IsZero() }
 
@@ -264,9 +320,9 @@ func (w Webhook) Secrets(now time.Time) []WebhookSecret {
 func (w *Webhook) Apply(event Event) {
 	switch e := event.(type) {
 	case WebhookCreated:
-		*w = Webhook{ID: e.Webhook, Organization: e.Organization, URL: e.URL, Events: e.Events, Secret: e.Secret, CreatedAt: e.At}
+		*w = Webhook{ID: e.Webhook, Organization: e.Organization, URL: e.URL, Events: e.Events, Format: e.Format, Secret: e.Secret, CreatedAt: e.At}
 	case WebhookChanged:
-		w.URL, w.Events = e.URL, e.Events
+		w.URL, w.Events, w.Format = e.URL, e.Events, e.Format
 	case WebhookRotated:
 		w.Previous, w.PreviousEnds, w.Secret = w.Secret, e.PreviousEnds, e.Secret
 	case WebhookSwitched:
@@ -283,7 +339,7 @@ func (w *Webhook) Apply(event Event) {
 
 func (w *Webhook) audited() (Target, Fields) {
 	return Target{"webhook", w.ID, w.URL}, Fields{
-		"url": w.URL, "events": w.Events, "on": w.On(), "reason": w.OffReason, "secret_generation": w.Secret.Generation,
+		"url": w.URL, "events": w.Events, "format": string(w.Format), "on": w.On(), "reason": w.OffReason, "secret_generation": w.Secret.Generation,
 		"previous_ends": w.PreviousEnds, "deleted": !w.DeletedAt.IsZero(),
 	}
 }
@@ -299,6 +355,7 @@ type Fact struct {
 	Published    time.Time // real, in milliseconds
 	MailTo       MailTo
 	Webhooks     []string // ids of those that get it whatever they ask for
+	OnlyWebhooks bool     // no others get it
 	Data         json.RawMessage
 }
 

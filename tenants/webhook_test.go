@@ -20,7 +20,7 @@ func createWebhook() tenants.CreateWebhook {
 
 func webhookCreated() tenants.WebhookCreated {
 	return tenants.WebhookCreated{
-		Webhook: "whk_1", Organization: "org_1", URL: "https://hooks.example/weir", Events: facts,
+		Webhook: "whk_1", Organization: "org_1", URL: "https://hooks.example/weir", Events: facts, Format: tenants.StandardFormat,
 		Secret: tenants.WebhookSecret{Key: "0a1b2c3d", Generation: 1}, At: noon,
 	}
 }
@@ -47,10 +47,31 @@ func TestCreateWebhook(t *testing.T) {
 		"with a user": {when: creating(func(c *tenants.CreateWebhook) { c.URL = "https://a:b@hooks.example" }), faults: []string{"url"}},
 		"too long": {when: creating(func(c *tenants.CreateWebhook) { c.URL = "https://hooks.example/" + strings.Repeat("a", 2000) }),
 			faults: []string{"url"}},
+		"in no format": {when: creating(func(c *tenants.CreateWebhook) { c.Format = "teams" }), faults: []string{"format"}},
+		"in another format by the same key": {given: []tenants.Event{webhookCreated()}, fails: tenants.ErrReused,
+			when: creating(func(c *tenants.CreateWebhook) { c.Format = tenants.SlackFormat })},
 		"for nothing":            {when: creating(func(c *tenants.CreateWebhook) { c.Events = nil }), faults: []string{"events"}},
 		"for what there is not":  {when: creating(func(c *tenants.CreateWebhook) { c.Events[1] = "x" }), faults: []string{"events/1"}},
 		"for more than there is": {when: creating(func(c *tenants.CreateWebhook) { c.Events = append(facts, "x") }), faults: []string{"events"}},
 	})
+}
+
+// Where nobody chooses, the address says which format is taken there.
+func TestWebhookFormats(t *testing.T) {
+	for _, c := range []struct {
+		url          string
+		chosen, want tenants.WebhookFormat
+	}{
+		{"https://hooks.slack.com/services/T0/B0/x", "", tenants.SlackFormat}, {"https://discord.com/api/webhooks/1/x/slack", "", tenants.SlackFormat},
+		{"https://discord.com/api/webhooks/1/x", "", tenants.StandardFormat}, {"https://hooks.slack.com.evil.example/x", "", tenants.StandardFormat},
+		{"https://chat.example/hooks/slack", "", tenants.StandardFormat}, {"https://chat.example/hooks/x", tenants.SlackFormat, tenants.SlackFormat},
+		{"https://hooks.slack.com/services/T0/B0/x", tenants.StandardFormat, tenants.StandardFormat},
+	} {
+		events, err := creating(func(cmd *tenants.CreateWebhook) { cmd.URL, cmd.Format = c.url, c.chosen })(tenants.Webhook{})
+		if err != nil || events[0].(tenants.WebhookCreated).Format != c.want {
+			t.Errorf("%s, chosen %q: %+v, %v", c.url, c.chosen, events, err)
+		}
+	}
 }
 
 func changing(cmd tenants.ChangeWebhook) func(tenants.Webhook) ([]tenants.Event, error) {
@@ -60,14 +81,17 @@ func changing(cmd tenants.ChangeWebhook) func(tenants.Webhook) ([]tenants.Event,
 
 func TestChangeWebhook(t *testing.T) {
 	other, same, bad, on, off := "https://other.example", webhookCreated().URL, "https://a b", true, false
-	created := webhookCreated()
+	created, slack, teams := webhookCreated(), tenants.SlackFormat, tenants.WebhookFormat("teams")
 	stopped := tenants.WebhookSwitched{Webhook: "whk_1", Reason: "gone", At: noon}
 	decide(t, map[string]decision[tenants.Webhook]{
 		"another address": {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{URL: &other}),
-			then: []tenants.Event{tenants.WebhookChanged{Webhook: "whk_1", URL: other, Events: facts, At: later}}},
+			then: []tenants.Event{tenants.WebhookChanged{Webhook: "whk_1", URL: other, Events: facts, Format: tenants.StandardFormat, At: later}}},
 		"other events": {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{Events: facts[:1]}),
-			then: []tenants.Event{tenants.WebhookChanged{Webhook: "whk_1", URL: created.URL, Events: facts[:1], At: later}}},
-		"as it is": {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{URL: &same, Events: facts, On: &on})},
+			then: []tenants.Event{tenants.WebhookChanged{Webhook: "whk_1", URL: created.URL, Events: facts[:1], Format: tenants.StandardFormat, At: later}}},
+		"another format": {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{Format: &slack}),
+			then: []tenants.Event{tenants.WebhookChanged{Webhook: "whk_1", URL: created.URL, Events: facts, Format: slack, At: later}}},
+		"no format": {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{Format: &teams}), faults: []string{"format"}},
+		"as it is":  {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{URL: &same, Events: facts, On: &on})},
 		"off": {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{On: &off}),
 			then: []tenants.Event{tenants.WebhookSwitched{Webhook: "whk_1", At: later}}},
 		"on": {given: []tenants.Event{created, stopped}, when: changing(tenants.ChangeWebhook{On: &on}),

@@ -37,6 +37,7 @@ var contractWords = map[string]string{
 	"CredentialRevoked":    "the state that a change of a credential waits for",
 	"CredentialKey":        "the digest by which a report of a leak is answered",
 	"Notifications":        "the facts that webhooks may ask for",
+	"NameErrorAlertFired":  "a word by which webhooks ask for alerts",
 	"ErasingModules":       "who has to report a deletion",
 }
 

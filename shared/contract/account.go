@@ -266,6 +266,24 @@ type MemberRemoved struct {
 	RemovedAt    time.Time `json:"removed_at"`
 }
 
+// WebhookChanged is a fact on weir.tenants.v1: a webhook was created or changed,
+// or switched off or on. It has no address, which may hold a secret.
+type WebhookChanged struct {
+	Organization string    `json:"organization"`
+	Webhook      string    `json:"webhook"` // the id
+	Host         string    `json:"host"`    // of its address
+	Events       []string  `json:"events"`  // names of the facts that it asks for
+	On           bool      `json:"on"`      // facts are sent to it
+	ChangedAt    time.Time `json:"changed_at"`
+}
+
+// WebhookDeleted is a fact on weir.tenants.v1: nothing is sent to it any more.
+type WebhookDeleted struct {
+	Organization string    `json:"organization"`
+	Webhook      string    `json:"webhook"`
+	DeletedAt    time.Time `json:"deleted_at"`
+}
+
 // DeletionFinished is a fact on weir.tenants.v1: every module has
 // erased its data. Nothing of it need be hidden or refused any more.
 type DeletionFinished struct {

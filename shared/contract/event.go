@@ -39,6 +39,8 @@ const (
 	TypeMemberAdded            = "weir.tenants.v1.member_added"
 	TypeMemberRoleChanged      = "weir.tenants.v1.member_role_changed"
 	TypeMemberRemoved          = "weir.tenants.v1.member_removed"
+	TypeWebhookChanged         = "weir.tenants.v1.webhook_changed"
+	TypeWebhookDeleted         = "weir.tenants.v1.webhook_deleted"
 	TypeDeletionRequested      = "weir.tenants.v1.deletion_requested"
 	TypeDeletionCancelled      = "weir.tenants.v1.deletion_cancelled"
 	TypeDeletionBegun          = "weir.tenants.v1.deletion_begun"

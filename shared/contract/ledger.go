@@ -214,9 +214,10 @@ type SearchAlert struct {
 // Addressed are the members of a fact that say who gets it, and where it leads
 // in the console. Receivers get none of them: tenants makes a url of the path.
 type Addressed struct {
-	MailTo   *MailTo  `json:"mail_to,omitempty"`  // nil: owners and billing members
-	Webhooks []string `json:"webhooks,omitempty"` // ids of those that get it as well as the ones that ask for all facts of its type
-	Path     string   `json:"path,omitempty"`
+	MailTo       *MailTo  `json:"mail_to,omitempty"`       // nil: owners and billing members
+	Webhooks     []string `json:"webhooks,omitempty"`      // ids of those that get it as well as the ones that ask for all facts of its type
+	OnlyWebhooks bool     `json:"only_webhooks,omitempty"` // no others get it
+	Path         string   `json:"path,omitempty"`
 }
 
 // MailTo are members of the organization: of some roles, and single ones.
@@ -303,6 +304,9 @@ type Notification struct {
 	Means string // completes "when …"
 }
 
+// NameErrorAlertFired is the Name of TypeErrorAlertFired, by which webhooks ask for it.
+const NameErrorAlertFired = "error_alert.fired"
+
 // Notifications lists all of them: a fact without a line here is not
 // sent. They are on NotificationTopics.
 func Notifications() []Notification {
@@ -333,7 +337,7 @@ func Notifications() []Notification {
 		{TypeErrorGroupSplit, "error_group.split", "some of an error become another"},
 		{TypeErrorGroupUnmerged, "error_group.unmerged", "an error is taken out of the one that it was merged into"},
 		{TypeErrorGroupMentioned, "error_group.mentioned", "a note about an error mentions members"},
-		{TypeErrorAlertFired, "error_alert.fired", "an alert on errors has something to tell"},
+		{TypeErrorAlertFired, NameErrorAlertFired, "an alert on errors has something to tell"},
 		{TypeSearchAlertFired, "search_alert.firing", "an alert on a saved search fires"},
 		{TypeSearchAlertResolved, "search_alert.resolved", "an alert on a saved search is over"},
 		{TypeSearchAlertUnevaluated, "search_alert.unevaluated", "an alert on a saved search can't be evaluated"},

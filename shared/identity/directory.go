@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Directory holds the projects of each organization, and the names of
+// A Directory holds the projects of each organization, its webhooks, and the names of
 // organizations, projects, keys and members, from weir.tenants.v1. Safe for concurrent use.
 type Directory struct {
 	mu             sync.RWMutex
@@ -24,6 +24,7 @@ type Directory struct {
 	names          map[string]string                  // by organization; bounded by the existing ones
 	keys           map[string][]Key                   // by organization, the oldest first; bounded by maxKeys each
 	members        members
+	webhooks       webhooks
 }
 
 // A Key is an API key as people know it.
@@ -39,7 +40,7 @@ const maxKeys = 2000
 // NewDirectory returns an empty directory, to be filled by Apply.
 func NewDirectory() *Directory {
 	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}, hidden: map[string]map[string]bool{},
-		names: map[string]string{}, keys: map[string][]Key{}, members: members{}}
+		names: map[string]string{}, keys: map[string][]Key{}, members: members{}, webhooks: webhooks{}}
 }
 
 // Apply takes one record of weir.tenants.v1; it ignores unknown facts.
@@ -62,6 +63,10 @@ func (d *Directory) Apply(eventType string, value []byte) error {
 		return applyLocked(d, value, eventType, d.members.roleChanged)
 	case contract.TypeMemberRemoved:
 		return applyLocked(d, value, eventType, d.members.removed)
+	case contract.TypeWebhookChanged:
+		return applyLocked(d, value, eventType, d.webhooks.changed)
+	case contract.TypeWebhookDeleted:
+		return applyLocked(d, value, eventType, d.webhooks.deleted)
 	case contract.TypeProjectCreated:
 		return apply(value, eventType, d.created)
 	case contract.TypeProjectRenamed:
@@ -173,6 +178,7 @@ func (d *Directory) deletionBegun(fact contract.DeletionBegun) {
 		delete(d.names, fact.Organization)
 		delete(d.keys, fact.Organization)
 		delete(d.members, fact.Organization)
+		delete(d.webhooks, fact.Organization)
 	} else {
 		d.keys[fact.Organization] = slices.DeleteFunc(d.keys[fact.Organization], func(key Key) bool { return key.Project == fact.Project })
 		d.byOrganization[fact.Organization] = slices.DeleteFunc(d.byOrganization[fact.Organization], func(id string) bool { return id == fact.Project })

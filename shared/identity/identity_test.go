@@ -246,6 +246,47 @@ func TestDirectoryMembers(t *testing.T) {
 	}
 }
 
+// A directory knows an organization's webhooks as they are now, and no others.
+func TestDirectoryWebhooks(t *testing.T) {
+	directory := identity.NewDirectory()
+	apply := func(kind, value string) {
+		testenv.Must(t, directory.Apply(kind, []byte(value)))
+	}
+	for range 2 { // read again
+		apply(contract.TypeWebhookChanged, `{"organization":"org_1","webhook":"whk_1","host":"b.example","events":["error_alert.fired"],"on":true}`)
+		apply(contract.TypeWebhookChanged, `{"organization":"org_1","webhook":"whk_2","host":"a.example","events":[],"on":true}`)
+		apply(contract.TypeWebhookChanged, `{"organization":"org_2","webhook":"whk_3","host":"c.example","events":[],"on":true}`)
+	}
+	expect := func(when, want string) {
+		t.Helper()
+		var got []string
+		for _, w := range directory.Webhooks("org_1") {
+			got = append(got, fmt.Sprint(w.ID, w.Host, w.Events, w.On))
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	expect("at first", "whk_2a.example[] true whk_1b.example[error_alert.fired] true")
+	apply(contract.TypeWebhookChanged, `{"organization":"org_1","webhook":"whk_2","host":"z.example","events":["quota.exhausted"],"on":false}`)
+	expect("when one was changed", "whk_1b.example[error_alert.fired] true whk_2z.example[quota.exhausted] false")
+	if _, known := directory.Webhook("org_1", "whk_3"); known {
+		t.Error("a foreign one is known")
+	}
+	apply(contract.TypeWebhookDeleted, `{"organization":"org_1","webhook":"whk_1"}`)
+	if _, known := directory.Webhook("org_1", "whk_1"); known {
+		t.Error("a deleted one is known")
+	}
+	apply(contract.TypeDeletionBegun, `{"organization":"org_1"}`)
+	expect("when the organization is deleted", "")
+	for i := range 210 {
+		apply(contract.TypeWebhookChanged, fmt.Sprintf(`{"organization":"org_1","webhook":"whk_%d"}`, i))
+	}
+	if n := len(directory.Webhooks("org_1")); n != 200 {
+		t.Errorf("%d webhooks are kept", n)
+	}
+}
+
 // An organization that rotates its keys for years has names of its
 // newest ones alone.
 func TestDirectoryBoundsKeys(t *testing.T) {

@@ -41,6 +41,17 @@ func (m members) place(organization, id string) int {
 	return slices.IndexFunc(m[organization], func(member Member) bool { return member.ID == id })
 }
 
+// NoReader returns the first of some ids that is of no member of an
+// organization whose role may see something; any reports whether one is.
+func (d *Directory) NoReader(organization string, read Read, ids ...string) (id string, any bool) {
+	able := d.MembersThatRead(organization, read)
+	at := slices.IndexFunc(ids, func(id string) bool { return !slices.ContainsFunc(able, func(m Member) bool { return m.ID == id }) })
+	if at < 0 {
+		return "", false
+	}
+	return ids[at], true
+}
+
 // MembersThatRead returns the members of an organization whose role may see
 // something, sorted by name.
 func (d *Directory) MembersThatRead(organization string, read Read) []Member {

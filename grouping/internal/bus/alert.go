@@ -37,8 +37,9 @@ func errorAlert(m *postgres.Message) contract.ErrorAlert {
 		Organization: m.Alert.Organization, Project: m.Alert.Project, Alert: m.Alert.ID, Name: m.Alert.Name, Groups: []contract.AlertedGroup{},
 		More: m.More, At: m.At, Test: m.Test,
 		Addressed: contract.Addressed{
-			MailTo: &contract.MailTo{Roles: m.Alert.Roles, Members: m.Alert.Members},
-			Path:   errorsPath + "?" + url.Values{"project": {m.Alert.Project}}.Encode(),
+			MailTo:   &contract.MailTo{Roles: m.Alert.Roles, Members: m.Alert.Members},
+			Webhooks: m.Alert.Webhooks, OnlyWebhooks: len(m.Alert.Webhooks) > 0,
+			Path: errorsPath + "?" + url.Values{"project": {m.Alert.Project}}.Encode(),
 		},
 	}
 	for _, g := range m.Groups {

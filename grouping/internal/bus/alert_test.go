@@ -249,3 +249,62 @@ func TestAlertsAreBounded(t *testing.T) {
 		t.Errorf("the log is %s", got)
 	}
 }
+
+// An alert that chooses webhooks tells these alone; else those that ask for alerts are told.
+func TestAlertsChooseWebhooks(t *testing.T) {
+	w := newWorld(t)
+	for _, id := range []string{"whk_1", "whk_2"} {
+		fact := fmt.Sprintf(`{"organization":"acme","webhook":%q,"host":"hooks.example","events":["error_alert.fired"],"on":true}`, id)
+		if err := w.members.Apply(contract.TypeWebhookChanged, []byte(fact)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chosen := w.alert(func(rule *grouping.AlertRule) { rule.Webhooks = []string{"whk_2"} })
+	asked := w.alert(nil)
+	if reached := w.Alerts.Reaches("acme", &chosen.AlertRule); len(reached.Webhooks) != 1 || reached.Webhooks[0].ID != "whk_2" || reached.Members != 2 {
+		t.Errorf("it reaches %+v", reached)
+	}
+	if reached := w.Alerts.Reaches("acme", &asked.AlertRule); len(reached.Webhooks) != 2 {
+		t.Errorf("without a choice it reaches %+v", reached)
+	}
+	w.come(1)
+	w.send()
+	for _, fact := range w.told() {
+		if only := fact.Alert == chosen.ID; fact.OnlyWebhooks != only || len(fact.Webhooks) == 1 != only {
+			t.Errorf("%s tells %v, only these: %v", fact.Alert, fact.Webhooks, fact.OnlyWebhooks)
+		}
+	}
+	if err := w.members.Apply(contract.TypeWebhookDeleted, []byte(`{"organization":"acme","webhook":"whk_2"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if reached := w.Alerts.Reaches("acme", &chosen.AlertRule); len(reached.Webhooks) != 0 {
+		t.Errorf("after its webhook was deleted it reaches %+v", reached)
+	}
+}
+
+// An alert of a service, a host and a member tells only of errors that have them.
+func TestAlertsOfAServiceAndAMember(t *testing.T) {
+	w := newWorld(t)
+	ask := func(line string) string {
+		return w.alert(func(rule *grouping.AlertRule) {
+			if err := rule.Ask(line, "mem_1"); err != nil {
+				t.Fatal(err)
+			}
+		}).ID
+	}
+	pays, others, mine, nobodys := ask("service:pay host:web-1"), ask("service:cart"), ask("assigned:me"), ask("assigned:nobody")
+	w.owns(grouping.OwnerRule{Service: "pay", Assignee: "mem_1"})
+	w.now = w.now.Add(time.Minute)
+	of := func(kind int, service string) string {
+		return strings.Replace(groupingtest.Failure(kind), `"request":`, `"service":"`+service+`","host":"web-1","request":`, 1)
+	}
+	w.consume(w.accept(w.now, of(1, "pay"), of(2, "search")))
+	w.send()
+	told := map[string]int{}
+	for _, fact := range w.told() {
+		told[fact.Alert] += len(fact.Groups)
+	}
+	if told[pays] != 1 || told[others] != 0 || told[mine] != 1 || told[nobodys] != 1 {
+		t.Errorf("told %v, of %s of pay, %s of cart, %s mine, %s nobody's", told, pays, others, mine, nobodys)
+	}
+}

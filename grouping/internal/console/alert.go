@@ -56,11 +56,13 @@ type shownAlert struct {
 	Words   string // the rule
 	Muted   bool
 	Waits   int64
+	Reaches string // whom it tells; empty: nobody
 }
 
 func (p *alertPages) shown(a *postgres.Alert) shownAlert {
-	return shownAlert{Alert: a, Href: alertsPath + "/" + a.ID, Project: p.directory.Name(a.Project), Words: inWords(&a.AlertRule),
-		Muted: a.MutedUntil.After(p.clock()), Waits: int64(len(a.Listed)) + a.More}
+	rule := p.byName(a.Organization, &a.AlertRule)
+	return shownAlert{Alert: a, Href: alertsPath + "/" + a.ID, Project: p.directory.Name(a.Project), Words: inWords(&rule),
+		Muted: a.MutedUntil.After(p.clock()), Waits: int64(len(a.Listed)) + a.More, Reaches: reachesInWords(p.alerts.Reaches(a.Organization, &a.AlertRule))}
 }
 
 func (p *alertPages) list(w http.ResponseWriter, r *http.Request) error {
@@ -109,6 +111,21 @@ func inWords(r *grouping.AlertRule) string {
 		words += "; " + hoursInWords(r.Hours)
 	}
 	return words + "; at most one message in " + gapText(r.Gap) + "."
+}
+
+// reachesInWords says whom an alert tells; empty: nobody.
+func reachesInWords(of groups.Reached) string {
+	var words []string
+	for _, w := range of.Webhooks {
+		words = append(words, w.Host)
+	}
+	switch {
+	case of.Members == 1:
+		words = append(words, "1 member by mail")
+	case of.Members > 1:
+		words = append(words, ui.Count(int64(of.Members))+" members by mail")
+	}
+	return strings.Join(words, ", ")
 }
 
 func newInWords(from int64) string {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
-	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 )
@@ -24,6 +23,8 @@ type alertForm struct {
 	Levels     ui.Checks
 	Days       ui.Checks
 	Mail       ui.Checks
+	Webhooks   ui.Checks
+	Asking     string // hosts of the webhooks that ask for alerts; empty: none does
 	Project    string // empty: any
 	Version    int64
 	Key        string // idempotency key
@@ -88,7 +89,8 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 		number("users", "So many users", "Of one kind, for “so many users”. Exact to 512; more are estimated, to about 6 %.", users),
 		{Name: "users_per", Label: "Users within", Choices: ui.NewChoices(usersPer, spans...)},
 		{Name: "environments", Label: "Environments", Value: strings.Join(rule.Environments, ", "), Optional: true, Hint: "With commas between them. Empty: all."},
-		{Name: "q", Label: "Title, type or culprit", Value: strings.Join(rule.Words, " "), Optional: true, Hint: "Words that all stand there, or type:KeyError."},
+		{Name: "q", Label: "Search", Value: strings.Join(p.byName(who.Organization, rule).Words, " "), Optional: true,
+			Hint: "As in the list: words of title, type or culprit, type:KeyError release:1.2 assigned:me. Also service:pay host:web-1, unless it counts."},
 		{Name: "gap_seconds", Label: "At most one message in", Choices: ui.NewChoices(seconds(rule.Gap), gaps...)},
 		{Name: "hours/from", Label: "Send from", Type: "time", Value: hours[0], Optional: true, Hint: "What comes outside waits. Empty: at any time."},
 		{Name: "hours/to", Label: "Send to", Type: "time", Value: hours[1], Optional: true},
@@ -112,32 +114,41 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 		level, _ := grouping.ParseSeverity(value)
 		return rule.Severities&level != 0
 	})
-	form.Mail = p.mailOf(who, rule)
+	form.Webhooks = p.webhookChecks(who.Organization, rule.Webhooks)
+	var asking []string
+	for _, w := range p.alerts.Reaches(who.Organization, &grouping.AlertRule{}).Webhooks {
+		asking = append(asking, w.Host)
+	}
+	form.Asking = strings.Join(asking, ", ")
+	form.Mail = ui.MailChecks(p.directory, who, identity.ReadErrors, rule.Roles, rule.Members)
 	return form, general
 }
 
-// maxOffered is how many members a form offers beside those of the rule.
-const maxOffered = 20
+// byName is a rule that names members as people do, where a name says who it is.
+func (p *alertPages) byName(organization string, rule *grouping.AlertRule) grouping.AlertRule {
+	var members []grouping.Member
+	for _, m := range p.directory.MembersThatRead(organization, identity.ReadErrors) {
+		members = append(members, grouping.Member{ID: m.ID, Name: m.Name})
+	}
+	return rule.Renamed(func(id string) string {
+		for _, m := range members {
+			if m.ID == id && grouping.AssigneeNamed(m.Name, members).ID == id {
+				return m.Name
+			}
+		}
+		return id
+	})
+}
 
-func (p *alertPages) mailOf(who identity.Principal, rule *grouping.AlertRule) ui.Checks {
-	of := ui.Checks{Name: "mail", Legend: "Mail goes to"}
-	for _, role := range identity.RolesThatRead(identity.ReadErrors) {
-		of.Choices = append(of.Choices, ui.Choice{Value: role, Text: role + "s", Selected: slices.Contains(rule.Roles, role)})
-	}
-	members, names := append([]string{who.Member}, rule.Members...), map[string]string{} // bounded by the members of an organization
-	for i, m := range p.directory.MembersThatRead(who.Organization, identity.ReadErrors) {
-		if names[m.ID] = m.Name; i < maxOffered {
-			members = append(members, m.ID)
+// webhookChecks are the webhooks to choose from, and those that were chosen and are gone.
+func (p *alertPages) webhookChecks(organization string, chosen []string) ui.Checks {
+	pairs := webhookPairs(p.directory.Webhooks(organization))
+	for _, id := range chosen {
+		if _, known := p.directory.Webhook(organization, id); !known {
+			pairs = append(pairs, [2]string{id, id + " (unknown or deleted)"})
 		}
 	}
-	names[who.Member] = "you"
-	for i, member := range members {
-		if slices.Contains(members[:i], member) {
-			continue
-		}
-		of.Choices = append(of.Choices, ui.Choice{Value: "member:" + member, Text: cmp.Or(names[member], member), Selected: slices.Contains(rule.Members, member)})
-	}
-	return of
+	return checks("webhooks", "Webhooks", pairs, func(id string) bool { return slices.Contains(chosen, id) })
 }
 
 // ruleIn reads the form of a rule.
@@ -150,7 +161,7 @@ func ruleIn(r *http.Request) (rule grouping.AlertRule, err error) {
 		}
 		return n
 	}
-	rule = grouping.AlertRule{Name: field("name"), NewFrom: number("new_from"), Words: slices.Collect(query.Words(field("q"))),
+	rule = grouping.AlertRule{Name: field("name"), NewFrom: number("new_from"),
 		Gap: time.Duration(min(max(number("gap_seconds"), 0), 1<<30)) * time.Second}
 	for _, trigger := range r.PostForm["triggers"] {
 		rule.Triggers = append(rule.Triggers, grouping.Trigger(trigger))
@@ -170,15 +181,14 @@ func ruleIn(r *http.Request) (rule grouping.AlertRule, err error) {
 			rule.Environments = append(rule.Environments, name)
 		}
 	}
-	for _, to := range r.PostForm["mail"] {
-		if member, is := strings.CutPrefix(to, "member:"); is {
-			rule.Members = append(rule.Members, member)
-		} else {
-			rule.Roles = append(rule.Roles, to)
-		}
+	asked := rule.Ask(field("q"), identity.FromContext(r.Context()).Member)
+	if asked != nil {
+		rule.Words = []string{field("q")}
 	}
+	rule.Webhooks = r.PostForm["webhooks"]
+	rule.Roles, rule.Members = ui.MailIn(r)
 	rule.Hours, err = hoursIn(r)
-	return rule, err
+	return rule, cmp.Or(asked, err)
 }
 
 func hoursIn(r *http.Request) (h grouping.Hours, err error) {

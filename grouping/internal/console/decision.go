@@ -118,8 +118,8 @@ func (c *console) newDecideForms(r *http.Request, g postgres.Group, newest strin
 	d.Link = []ui.Field{
 		{Name: "url", Label: "Address", Type: "url", MaxLength: grouping.MaxLinkURL, Required: true, Autocomplete: "off", Hint: "Of a ticket, or the like."},
 		{Name: "title", Label: "What it is", MaxLength: grouping.MaxLinkTitle, Optional: true, Autocomplete: "off", Hint: "Such as PAY-7."},
-		{Name: "webhook", Label: "Webhook", Optional: true, Autocomplete: "off",
-			Hint: "Id of one under Settings. It is notified when the error is resolved or comes back."},
+		{Name: "webhook", Label: "Webhook", Optional: true, Hint: "It is notified when the error is resolved or comes back.",
+			Choices: ui.NewChoices("", append([][2]string{{"", "None"}}, webhookPairs(c.directory.Webhooks(identity.FromContext(r.Context()).Organization))...)...)},
 	}
 	return d
 }

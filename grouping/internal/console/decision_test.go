@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // post sends a form, and returns the status and where it leads.
@@ -75,7 +76,7 @@ func TestDecide(t *testing.T) {
 	send(303, "do", "note", "note", "see\r\n#7")
 	shows(t, pages, path, "looked after by <bdi>payments</bdi>", "see\n#7", "assigned it to payments")
 	send(303, "do", "link", "url", "https://tracker.example/PAY-7", "title", "PAY-7", "webhook", "whk_1")
-	shows(t, pages, path, `<a href="https://tracker.example/PAY-7" rel="noopener noreferrer nofollow"><bdi>PAY-7</bdi></a>`, "<code>whk_1</code>", "linked it to PAY-7")
+	shows(t, pages, path, `<a href="https://tracker.example/PAY-7" rel="noopener noreferrer nofollow"><bdi>PAY-7</bdi></a>`, "its webhook <code>whk_1</code> was deleted: nothing is notified", "linked it to PAY-7")
 	if page := send(422, "do", "link", "url", "javascript:alert(1)"); strings.Contains(page, `href="javascript:`) {
 		t.Errorf("a script as link: %s", page)
 	}
@@ -231,4 +232,30 @@ func TestViewersDecideNothing(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
+}
+
+// A link names one of the organization's webhooks, chosen from a list; when that
+// is deleted, the link stays and says so.
+func TestLinkWebhooks(t *testing.T) {
+	directory := identity.NewDirectory()
+	apply := func(kind, value string) { testenv.Must(t, directory.Apply(kind, []byte(value))) }
+	service := groupingtest.With(t, func(config *groups.Config) { config.Projects = directory })
+	apply(contract.TypeWebhookChanged, groupingtest.Webhook)
+	pages := pagesWith(t, service, directory, "developer")
+	_, list := get(pages, "/console/errors")
+	path := regexp.MustCompile(`/console/errors/grp_\w+`).FindString(list)
+	shows(t, pages, path, `<option value="whk_1">hooks.example</option>`)
+	link := url.Values{"do": {"link"}, "url": {"https://tracker.example/1"}, "webhook": {"whk_2"}}
+	if status, body := post(pages, path+"/decide", link); status < 400 || !strings.Contains(body, "whk_2") {
+		t.Errorf("an unknown webhook: %d %s", status, body)
+	}
+	link.Set("webhook", "whk_1")
+	if status, body := post(pages, path+"/decide", link); status != 303 {
+		t.Fatalf("%d %s", status, body)
+	}
+	shows(t, pages, path, "the webhook of <bdi>hooks.example</bdi> is notified")
+	apply(contract.TypeWebhookChanged, strings.Replace(groupingtest.Webhook, `"on":true`, `"on":false`, 1))
+	shows(t, pages, path, "is switched off", "hooks.example (switched off)")
+	apply(contract.TypeWebhookDeleted, `{"organization":"acme","webhook":"whk_1"}`)
+	shows(t, pages, path, "tracker.example", "its webhook <code>whk_1</code> was deleted: nothing is notified")
 }

@@ -25,7 +25,7 @@ type groupPage struct {
 	Why         postgres.Explanation
 	Occurrences []shownOccurrence
 	Similar     []shownSimilar
-	Links       []grouping.Link
+	Links       []shownLink
 	MapsHref    string
 	RulesHref   string
 	Unordered   string // as of groups.Detail
@@ -94,7 +94,8 @@ func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status i
 		shownCounts: counts, shownGroup: p.show(r, found.Group), decideForms: p.newDecideForms(r, found.Group, newest), Why: found.Why,
 		Occurrences: showOccurrences(found.Group, found.Occurrences, r.URL.Query().Get("sample")), Similar: showSimilar(found.Similar),
 		Activity: p.showActivity(r, activity),
-		MapsHref: ofProject(mapsPath, found.Group.Project), RulesHref: ofProject(rulesPath, found.Group.Project), Links: found.Group.State.Links,
+		MapsHref: ofProject(mapsPath, found.Group.Project), RulesHref: ofProject(rulesPath, found.Group.Project),
+		Links:     p.showLinks(reader.Organization, found.Group.State.Links),
 		Unordered: found.Unordered,
 	}
 	if n := len(activity); n == maxActivity && activity[n-1].Version > 1 {
@@ -109,4 +110,19 @@ func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status i
 	}
 	p.pages.Write(w, r, status, "group", ui.View{Title: page.Title, Of: page.Project, Data: page, Flash: flash})
 	return nil
+}
+
+// A shownLink is a link, with what people call its webhook.
+type shownLink struct {
+	grouping.Link
+	Host string // of the webhook; empty: it was deleted
+	Off  bool   // nothing is sent to it
+}
+
+func (p *groupPages) showLinks(organization string, links []grouping.Link) (shown []shownLink) {
+	for _, l := range links {
+		to, _ := p.directory.Webhook(organization, l.Webhook)
+		shown = append(shown, shownLink{l, to.Host, !to.On})
+	}
+	return shown
 }

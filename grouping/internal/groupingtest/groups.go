@@ -19,8 +19,12 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
+// Webhook is the fact of a webhook of acme that asks for no alerts.
+const Webhook = `{"organization":"acme","webhook":"whk_1","host":"hooks.example","events":["quota.exhausted"],"on":true}`
+
 // New makes a group of two AlphaErrors, which differ in their callers, the newest, and
-// one of a BetaError, in project shop of organization acme, which has the member mem_1.
+// one of a BetaError, in project shop of organization acme, which has the member mem_1
+// and the webhook whk_1.
 func New(t testing.TB) *groups.Service { return With(t, func(*groups.Config) {}) }
 
 // With is New with another configuration.
@@ -29,6 +33,9 @@ func With(t testing.TB, change func(config *groups.Config)) *groups.Service {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	directory := identity.NewDirectory()
 	if err := directory.Apply(contract.TypeMemberAdded, []byte(`{"organization":"acme","member":"mem_1","name":"Me","role":"developer"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := directory.Apply(contract.TypeWebhookChanged, []byte(Webhook)); err != nil {
 		t.Fatal(err)
 	}
 	config := groups.Config{

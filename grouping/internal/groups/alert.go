@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
@@ -71,12 +72,52 @@ func (a *Alerts) Log(ctx context.Context, who identity.Principal, project, id st
 	})
 }
 
-// check returns the first fault of a rule. Who is removed later is taken out of it.
+// Reached are who is told by an alert, as of now.
+type Reached struct {
+	Webhooks []identity.Webhook // that are switched on
+	Members  int                // who get mail, unless they chose to get none
+}
+
+// Nobody reports whether nothing and nobody is told.
+func (r Reached) Nobody() bool { return len(r.Webhooks)+r.Members == 0 }
+
+// Reaches finds whom a rule tells as of now.
+func (a *Alerts) Reaches(organization string, rule *grouping.AlertRule) (of Reached) {
+	for _, w := range a.db.projects.Webhooks(organization) {
+		chosen := slices.Contains(rule.Webhooks, w.ID) || len(rule.Webhooks) == 0 && slices.Contains(w.Events, contract.NameErrorAlertFired)
+		if chosen && w.On {
+			of.Webhooks = append(of.Webhooks, w)
+		}
+	}
+	for _, m := range a.db.projects.MembersThatRead(organization, identity.ReadErrors) {
+		if slices.Contains(rule.Members, m.ID) || slices.Contains(rule.Roles, m.Role) {
+			of.Members++
+		}
+	}
+	return of
+}
+
+// check returns the first fault of a rule, in which members then have their ids. A member who is removed later is
+// taken out of it; a webhook that is deleted stays, so that others are not told instead.
 func (a *Alerts) check(request Request, rule *grouping.AlertRule, now time.Time) error {
 	if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), now); err != nil {
 		return err
 	}
-	return a.db.checkMembers(request.Who.Organization, "mail_members", rule.Members...)
+	if err := a.db.checkMembers(request.Who.Organization, "mail_members", rule.Members...); err != nil {
+		return err
+	}
+	var named []string
+	*rule = rule.Renamed(func(assignee string) string {
+		id := a.db.assignee(request.Who.Organization, assignee)
+		if strings.HasPrefix(id, "mem_") {
+			named = append(named, id)
+		}
+		return id
+	})
+	if err := a.db.checkMembers(request.Who.Organization, "q", named...); err != nil {
+		return err
+	}
+	return a.db.checkWebhooks(request.Who.Organization, "webhooks", rule.Webhooks...)
 }
 
 // Create makes an alert of a project. It holds for errors accepted from now on.

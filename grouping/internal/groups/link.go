@@ -23,6 +23,11 @@ type Links struct {
 // Add adds a link to a group, and returns both.
 func (l *Links) Add(ctx context.Context, request Request, id string, link grouping.Link) (postgres.Group, grouping.Link, error) {
 	group, err := l.decide(ctx, request, id, []any{id, link}, func(of postgres.Group) ([]grouping.Decision, error) {
+		if link.Webhook != "" {
+			if err := l.db.checkWebhooks(request.Who.Organization, "webhook", link.Webhook); err != nil {
+				return nil, err
+			}
+		}
 		link.ID = "lnk_" + strings.ToLower(rand.Text())
 		return of.State.Link(link, of.Version, l.db.now())
 	})

@@ -84,8 +84,9 @@ func mapFields(m postgres.SourceMap) Fields {
 func alertFields(rule grouping.AlertRule) Fields {
 	said := Fields{
 		"name": rule.Name, "when": triggers(rule), "levels": strings.Join(rule.Severities.Names(), ", "), "environments": strings.Join(rule.Environments, ", "),
-		"words": strings.Join(rule.Words, " "), "mail_to": strings.Join(slices.Concat(rule.Roles, rule.Members), ", "), "at_most_every": rule.Gap.String(),
-		"muted_until": instant(rule.MutedUntil),
+		"words": strings.Join(rule.Words, " "), "mail_to": strings.Join(slices.Concat(rule.Roles, rule.Members), ", "), "webhooks": strings.Join(rule.Webhooks, ", "),
+		"at_most_every": rule.Gap.String(),
+		"muted_until":   instant(rule.MutedUntil),
 	}
 	if h := rule.Hours; !h.IsZero() {
 		said["hours"] = Clock(h.From) + " to " + Clock(h.To) + " " + cmp.Or(h.Zone, "UTC")

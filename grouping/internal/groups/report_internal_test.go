@@ -16,13 +16,13 @@ func TestEachPartOfAnAlertIsReported(t *testing.T) {
 			Name: "Pay", Triggers: grouping.Triggers(), NewFrom: 2, Count: 100, Per: time.Hour, Users: 5, UsersPer: time.Hour,
 			Severities: grouping.SeverityError, Environments: []string{"prod"}, Words: []string{"cart"}, Gap: time.Minute, Roles: []string{"admin"},
 			Hours:   grouping.Hours{Days: []time.Weekday{time.Monday}, From: 480, To: 1080, Zone: "Europe/Berlin"},
-			Members: []string{"mem_1"}, MutedUntil: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+			Members: []string{"mem_1"}, Webhooks: []string{"whk_1"}, MutedUntil: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
 		}
 	}
 	said := alertFields(whole())
 	want := Fields{
 		"name": "Pay", "when": "new from 2, regressed, unignored, spiking, many 100 per hour, users 5 per hour", "levels": "error", "environments": "prod",
-		"words": "cart", "mail_to": "admin, mem_1", "at_most_every": "1m0s", "muted_until": "2026-11-21T12:00:00Z",
+		"words": "cart", "mail_to": "admin, mem_1", "webhooks": "whk_1", "at_most_every": "1m0s", "muted_until": "2026-11-21T12:00:00Z",
 		"hours": "08:00 to 18:00 Europe/Berlin, Monday",
 	}
 	if !maps.Equal(said, want) {

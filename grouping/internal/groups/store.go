@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/idempotency"
 	"github.com/weirlog/weir/shared/identity"
@@ -61,13 +62,25 @@ func (s *store) members(organization string) (members []grouping.Member) {
 	return members
 }
 
+// maxShownID is how much of an id that is refused is shown, in bytes.
+const maxShownID = 64
+
 // checkMembers refuses ids in a field that are of no member who may read errors.
 func (s *store) checkMembers(organization, field string, ids ...string) error {
-	members := s.members(organization)
+	if id, any := s.projects.NoReader(organization, identity.ReadErrors, ids...); any {
+		return grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is no member who reads errors.", trace.Clip(id, maxShownID)),
+			Fix: "Use ids of members of the organization, which begin with mem_; one who was just added is known in a moment."}
+	}
+	return nil
+}
+
+// checkWebhooks refuses ids in a field that are of none of an organization's webhooks.
+func (s *store) checkWebhooks(organization, field string, ids ...string) error {
 	for _, id := range ids {
-		if !slices.ContainsFunc(members, func(m grouping.Member) bool { return m.ID == id }) {
-			return grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is no member who reads errors.", id),
-				Fix: "Use ids of members of the organization; one who was just added is known in a moment."}
+		if _, known := s.projects.Webhook(organization, id); !known {
+			return grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is none of the organization's webhooks.", trace.Clip(id, maxShownID)),
+				Fix: "Their ids, which begin with whk_, are on the page Webhooks of the settings and at GET /v1/organizations/{organization}/webhooks; " +
+					"one that was just made is known in a moment."}
 		}
 	}
 	return nil

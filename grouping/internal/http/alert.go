@@ -11,9 +11,9 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
+	"github.com/weirlog/weir/shared/identity"
 )
 
 type alertRoutes struct{ alerts *groups.Alerts }
@@ -34,9 +34,10 @@ func alertOperations(a *access, alerts *groups.Alerts) []openapi.Operation {
 		},
 		{
 			Route: "POST " + path, Handle: a.changes(l.create), ID: "createErrorAlert",
-			Summary:     "Notify webhooks and members of new, returning or many errors of a project",
-			Description: "It holds for errors that are accepted from now on. Webhooks that ask for error_alert.fired get it.",
-			Headers:     idempotent{}, Body: openapi.Body{Type: newAlertBody{}},
+			Summary: "Notify webhooks and members of new, returning or many errors of a project",
+			Description: "It holds for errors that are accepted from now on. The webhooks that it names get it, or those that ask for error_alert.fired; " +
+				"reaches says who that is as of now.",
+			Headers: idempotent{}, Body: openapi.Body{Type: newAlertBody{}},
 			Answer: openapi.Answer{Status: http.StatusCreated, Type: alertBody{}, Description: "The alert"}, Problems: changed,
 		},
 		{
@@ -94,7 +95,7 @@ type alertTriggersBody struct {
 type alertFilterBody struct {
 	Levels       []string `json:"levels" enum:"debug,info,warn,error,fatal" description:"Only errors with entries of one of these levels; empty: all"`
 	Environments []string `json:"environments" maxItems:"20" description:"Only errors of one of these environments; empty: all"`
-	Words        string   `json:"q" maxLength:"256" description:"Only errors with all of these words in title, type or culprit, whatever their case. type:KeyError looks in the type alone; quotes keep words together"`
+	Words        string   `json:"q" maxLength:"256" description:"Only errors with all of this, in the language of the list: words in title, type or culprit, whatever their case, type:, release:, assigned: (a member, a label or nobody), and without the triggers many and users also service: and host:. environment: and level: are moved to environments and levels; is: is refused, as alerts are of unresolved errors. Quotes keep words together"`
 }
 
 type alertDeliveryBody struct {
@@ -102,6 +103,7 @@ type alertDeliveryBody struct {
 	Gap        int64      `json:"gap_seconds" minimum:"60" maximum:"86400" default:"300" description:"Least time between two messages. What comes within is gathered into one, which names up to 10 groups"`
 	Roles      []string   `json:"mail_roles" enum:"owner,admin,developer,viewer" description:"Members of these roles get mail"`
 	Members    []string   `json:"mail_members" maxItems:"20" description:"Ids of members who get mail as well; with roles at most 20"`
+	Webhooks   []string   `json:"webhooks" maxItems:"20" description:"Ids of the webhooks that get it, whatever events they ask for, and no others do. Empty: all that ask for error_alert.fired. One that is deleted later stays named, and nothing is sent in its place"`
 	MutedUntil *time.Time `json:"muted_until" nullable:"true" description:"What is accepted until then is not sent, within 90 days; null: it is not muted"`
 }
 
@@ -114,12 +116,18 @@ type alertBody struct {
 	ID      string `json:"id" maxLength:"64"`
 	Project string `json:"project" maxLength:"64"`
 	newAlertBody
-	Waiting   int64      `json:"waiting" description:"Groups that wait to be sent"`
-	NextAt    *time.Time `json:"next_at" nullable:"true" description:"When they are; null: nothing waits"`
-	SentAt    *time.Time `json:"sent_at" nullable:"true" description:"The last message; null: none was sent"`
-	Version   int64      `json:"version"`
-	UpdatedBy string     `json:"updated_by"`
-	UpdatedAt time.Time  `json:"updated_at"`
+	Reaches   reachedBody `json:"reaches"`
+	Waiting   int64       `json:"waiting" description:"Groups that wait to be sent"`
+	NextAt    *time.Time  `json:"next_at" nullable:"true" description:"When they are; null: nothing waits"`
+	SentAt    *time.Time  `json:"sent_at" nullable:"true" description:"The last message; null: none was sent"`
+	Version   int64       `json:"version"`
+	UpdatedBy string      `json:"updated_by"`
+	UpdatedAt time.Time   `json:"updated_at"`
+}
+
+type reachedBody struct {
+	Webhooks []string `json:"webhooks" description:"Ids of those that are notified and switched on, as of now"`
+	Members  int64    `json:"members" description:"How many get mail as of now, unless they chose to get none. 0, and no webhooks: it reaches nobody"`
 }
 
 type alertListBody struct {
@@ -144,10 +152,10 @@ type alertLineBody struct {
 var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
 // rule reads a rule.
-func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
+func (b *newAlertBody) rule(who identity.Principal) (rule grouping.AlertRule, err error) {
 	rule = grouping.AlertRule{
-		Name: b.Name, Triggers: b.Triggers, NewFrom: b.NewFrom, Count: b.Count, Environments: b.Environments, Words: slices.Collect(query.Words(b.Words)),
-		Users: b.Users, Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members,
+		Name: b.Name, Triggers: b.Triggers, NewFrom: b.NewFrom, Count: b.Count, Environments: b.Environments,
+		Users: b.Users, Gap: time.Duration(min(max(b.Gap, 0), 1<<30)) * time.Second, Roles: b.Roles, Members: b.Members, Webhooks: b.Webhooks,
 	}
 	if rule.Per, err = spanNamed("per", b.Per); err == nil {
 		rule.UsersPer, err = spanNamed("users_per", b.UsersPer)
@@ -161,6 +169,9 @@ func (b *newAlertBody) rule() (rule grouping.AlertRule, err error) {
 			return rule, grouping.Invalid{Field: "levels", Detail: fmt.Sprintf("%q is not a level.", word), Fix: "Use debug, info, warn, error or fatal."}
 		}
 		rule.Severities |= level
+	}
+	if err := rule.Ask(b.Words, who.Member); err != nil {
+		return rule, err
 	}
 	if b.MutedUntil != nil {
 		rule.MutedUntil = b.MutedUntil.UTC().Truncate(time.Microsecond)
@@ -191,16 +202,21 @@ func (b *hoursBody) hours() (h grouping.Hours, err error) {
 	return h, err
 }
 
-func showAlert(a *postgres.Alert) alertBody {
+func (l alertRoutes) show(a *postgres.Alert) alertBody {
+	reached := l.alerts.Reaches(a.Organization, &a.AlertRule)
 	body := alertBody{
-		ID: a.ID, Project: a.Project, Waiting: int64(len(a.Listed)) + a.More,
+		ID: a.ID, Project: a.Project, Reaches: reachedBody{[]string{}, int64(reached.Members)}, Waiting: int64(len(a.Listed)) + a.More,
 		NextAt: httpapi.TimeOrNull(a.Due), SentAt: httpapi.TimeOrNull(a.SentAt), Version: a.Version,
 		UpdatedBy: a.UpdatedBy, UpdatedAt: a.UpdatedAt.UTC(),
 		newAlertBody: newAlertBody{
 			a.Name, alertTriggersBody{a.Triggers, a.NewFrom, a.AlertRule.Count, groups.SpanName(a.Per), a.Users, groups.SpanName(a.UsersPer)},
 			alertFilterBody{a.Severities.Names(), append([]string{}, a.Environments...), strings.Join(a.Words, " ")},
-			alertDeliveryBody{nil, int64(a.Gap / time.Second), append([]string{}, a.Roles...), append([]string{}, a.Members...), httpapi.TimeOrNull(a.MutedUntil)},
+			alertDeliveryBody{nil, int64(a.Gap / time.Second), append([]string{}, a.Roles...), append([]string{}, a.Members...),
+				append([]string{}, a.Webhooks...), httpapi.TimeOrNull(a.MutedUntil)},
 		},
+	}
+	for _, w := range reached.Webhooks {
+		body.Reaches.Webhooks = append(body.Reaches.Webhooks, w.ID)
 	}
 	if !a.Hours.IsZero() {
 		body.Hours = &hoursBody{Days: []string{}, From: groups.Clock(a.Hours.From), To: groups.Clock(a.Hours.To), TimeZone: a.Hours.Zone}
@@ -213,11 +229,11 @@ func showAlert(a *postgres.Alert) alertBody {
 
 func (l alertRoutes) list(c *call) (any, error) {
 	found, err := l.alerts.List(c.ctx(), c.who, c.project)
-	return alertListBody{Items: itemsOf(found, showAlert)}, err
+	return alertListBody{Items: itemsOf(found, l.show)}, err
 }
 
 func (l alertRoutes) get(c *call) (any, error) {
-	return as(showAlert)(l.alerts.Find(c.ctx(), c.who, c.project, c.param("alert")))
+	return as(l.show)(l.alerts.Find(c.ctx(), c.who, c.project, c.param("alert")))
 }
 
 func (l alertRoutes) log(c *call) (any, error) {
@@ -238,12 +254,12 @@ func (l alertRoutes) create(c *call) (any, error) {
 	if err := c.read(&body); err != nil {
 		return nil, err
 	}
-	rule, err := body.rule()
+	rule, err := body.rule(c.who)
 	if err != nil {
 		return nil, err
 	}
 	c.status = http.StatusCreated
-	return as(showAlert)(l.alerts.Create(c.ctx(), c.request, c.project, rule))
+	return as(l.show)(l.alerts.Create(c.ctx(), c.request, c.project, rule))
 }
 
 func (l alertRoutes) update(c *call) (any, error) {
@@ -254,11 +270,11 @@ func (l alertRoutes) update(c *call) (any, error) {
 	if body.Version < 1 {
 		return nil, httpapi.Invalid("/version", httpapi.CodeInvalidRequest, fmt.Sprintf("version is %d.", body.Version), "Send the version that you have read.")
 	}
-	rule, err := body.rule()
+	rule, err := body.rule(c.who)
 	if err != nil {
 		return nil, err
 	}
-	return as(showAlert)(l.alerts.Update(c.ctx(), c.request, c.project, c.param("alert"), rule, body.Version))
+	return as(l.show)(l.alerts.Update(c.ctx(), c.request, c.project, c.param("alert"), rule, body.Version))
 }
 
 func (l alertRoutes) delete(c *call) (any, error) {
@@ -269,10 +285,10 @@ func (l alertRoutes) delete(c *call) (any, error) {
 			return nil, httpapi.Invalid("?version", httpapi.CodeInvalidRequest, fmt.Sprintf("version is %q.", text), "Use the version that you have read.")
 		}
 	}
-	return as(showAlert)(l.alerts.Delete(c.ctx(), c.request, c.project, c.param("alert"), version))
+	return as(l.show)(l.alerts.Delete(c.ctx(), c.request, c.project, c.param("alert"), version))
 }
 
 func (l alertRoutes) test(c *call) (any, error) {
 	c.status = http.StatusAccepted
-	return as(showAlert)(l.alerts.Test(c.ctx(), c.request, c.project, c.param("alert")))
+	return as(l.show)(l.alerts.Test(c.ctx(), c.request, c.project, c.param("alert")))
 }

@@ -1,6 +1,9 @@
 package http_test
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 const alerts = "/v1/projects/shop/error-alerts"
 
@@ -8,18 +11,21 @@ const alerts = "/v1/projects/shop/error-alerts"
 func TestAlerts(t *testing.T) {
 	api := newAPI(t)
 	status, made := send(t, api, "POST", alerts, `{"name":"Shop","triggers":["new","many"],"count":100,"per":"hour","environments":["prod"],"levels":["error","fatal"],
-		"q":"pay  \"a card\"","hours":{"days":["mon","fri"],"from":"08:00","to":"18:30","time_zone":"Europe/Berlin"},"mail_roles":["developer"],"mail_members":["mem_1"]}`, "")
+		"q":"pay  \"a card\"","hours":{"days":["mon","fri"],"from":"08:00","to":"18:30","time_zone":"Europe/Berlin"},"mail_roles":["developer"],"mail_members":["mem_1"],"webhooks":["whk_1"]}`, "")
 	hours, _ := made["hours"].(map[string]any)
 	if status != 201 || made["new_from"] != 2.0 || made["gap_seconds"] != 300.0 || made["q"] != `pay "a card"` || made["per"] != "hour" || made["version"] != 1.0 ||
 		hours["to"] != "18:30" || hours["time_zone"] != "Europe/Berlin" || made["next_at"] != nil || made["updated_by"] != "key_1" {
 		t.Fatalf("made: %d %v", status, made)
+	}
+	if reaches := fmt.Sprint(made["reaches"], made["webhooks"]); reaches != "map[members:1 webhooks:[whk_1]] [whk_1]" {
+		t.Errorf("it reaches %s", reaches)
 	}
 	path := alerts + "/" + made["id"].(string)
 	if _, list := send(t, api, "GET", alerts, "", ""); len(list["items"].([]any)) != 1 {
 		t.Errorf("listed: %v", list)
 	}
 	const other = `{"name":"Shop","triggers":["regressed"],"muted_until":"2026-12-01T00:00:00Z","version":1}`
-	if status, changed := send(t, api, "PUT", path, other, ""); status != 200 || changed["version"] != 2.0 || changed["hours"] != nil || changed["muted_until"] == nil {
+	if status, changed := send(t, api, "PUT", path, other, ""); status != 200 || changed["version"] != 2.0 || changed["hours"] != nil || fmt.Sprint(changed["reaches"]) != "map[members:0 webhooks:[]]" || changed["muted_until"] == nil {
 		t.Errorf("changed: %d %v", status, changed)
 	}
 	if status, late := send(t, api, "PUT", path, other, ""); status != 409 || late["code"] != "conflict" {
@@ -53,8 +59,8 @@ func TestAlerts(t *testing.T) {
 func TestAlertRefusals(t *testing.T) {
 	api := newAPI(t)
 	for body, pointer := range map[string]string{
-		`{"name":"","triggers":["new"]}`: "/name", `{"name":"S","triggers":[]}`: "/triggers", `{"name":"S","triggers":["new"],"q":"is:open"}`: "/q",
-		`{"name":"S","triggers":["new"],"mail_members":["mem_1","mem_gone"]}`: "/mail_members", `{"name":"S","triggers":["new"],"count":3}`: "/count",
+		`{"name":"","triggers":["new"]}`: "/name", `{"name":"S","triggers":[]}`: "/triggers", `{"name":"S","triggers":["new"],"q":"is:open"}`: "/q", `{"name":"S","triggers":["new"],"q":"level:loud"}`: "/q", `{"name":"S","triggers":["new"],"q":"assigned:me"}`: "/q", `{"name":"S","triggers":["new"],"q":"assigned:mem_gone"}`: "/q",
+		`{"name":"S","triggers":["new"],"mail_members":["mem_1","mem_gone"]}`: "/mail_members", `{"name":"S","triggers":["new"],"webhooks":["whk_1","whk_gone"]}`: "/webhooks", `{"name":"S","triggers":["new"],"count":3}`: "/count",
 		`{"name":"S","triggers":["many"],"count":3,"per":"year"}`:        "/per",
 		`{"name":"S","triggers":["users"],"users":3,"users_per":"year"}`: "/users_per", `{"name":"S","triggers":["users"],"users_per":"day"}`: "/users",
 		`{"name":"S","triggers":["new"],"users":1}`: "/users", `{"name":"S","triggers":["new"],"levels":["loud"]}`: "/levels",

@@ -42,7 +42,7 @@ func linkOperations(a *access, links *groups.Links, of *groups.Groups) []openapi
 type newLinkBody struct {
 	URL     string `json:"url" required:"true" maxLength:"2000" description:"Begins with https:// or http://. Weir never opens it"`
 	Title   string `json:"title,omitempty" maxLength:"200" description:"What people read instead of the address"`
-	Webhook string `json:"webhook,omitempty" maxLength:"64" description:"Id of a webhook of the organization that is notified when the group is resolved, reopened or regresses. Left out: none"`
+	Webhook string `json:"webhook,omitempty" maxLength:"64" description:"Id of a webhook of the organization that is notified when the group is resolved, reopened or regresses, as GET /v1/organizations/{organization}/webhooks has it. Left out: none. If it is deleted later, the link stays and nothing is notified"`
 }
 
 type linkBody struct {

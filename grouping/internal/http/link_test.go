@@ -1,6 +1,9 @@
 package http_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // A link is added, listed, replaced by one of the same address, and removed.
 func TestLinks(t *testing.T) {
@@ -21,6 +24,13 @@ func TestLinks(t *testing.T) {
 	}
 	if status, refused := send(t, api, "POST", path+"/links", `{"url":"javascript:alert(1)"}`, ""); status != 400 || refused["errors"].([]any)[0].(map[string]any)["pointer"] != "/url" {
 		t.Errorf("a script: %d %v", status, refused)
+	}
+	for _, id := range []string{"whk_2", "whk_of_others", "tickets"} {
+		status, refused := send(t, api, "POST", path+"/links", `{"url":"https://tracker.example/2","webhook":"`+id+`"}`, "")
+		if fault, _ := refused["errors"].([]any)[0].(map[string]any); status != 400 || fault["pointer"] != "/webhook" || !strings.Contains(fault["detail"].(string), id) ||
+			!strings.Contains(fault["fix"].(string), "GET /v1/organizations/{organization}/webhooks") {
+			t.Errorf("of the webhook %s: %d %v", id, status, refused)
+		}
 	}
 	for range 2 {
 		if status, left := send(t, api, "DELETE", path+"/links/"+made["id"].(string), "", ""); status != 200 || len(left["items"].([]any)) != 0 {

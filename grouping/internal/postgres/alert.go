@@ -224,7 +224,7 @@ func alertCounted(ctx context.Context, tx pgx.Tx, changes []*change, decided []C
 	for _, m := range found {
 		key := m.Organization + "/" + m.Group.ID
 		counted = append(counted, countedGroup{
-			Project{m.Organization, m.Group.Project}, countedOf(m.Group, interesting[key].N, interesting[key].Seen, followed[key]),
+			Project{m.Organization, m.Group.Project}, countedOf(m.Group, interesting[key].Count, followed[key]),
 		})
 	}
 	return tell(ctx, tx, byProject, counted, many, now)
@@ -250,7 +250,7 @@ func alertDecided(ctx context.Context, tx pgx.Tx, decided []Change, now time.Tim
 // countedOfDecided are groups without errors about which something was decided.
 func countedOfDecided(decided []Change) (counted []countedGroup) {
 	for _, c := range decided {
-		counted = append(counted, countedGroup{Project{c.Organization, c.Group.Project}, countedOf(c.Group, 0, nil, []grouping.Decision{c.Decision})})
+		counted = append(counted, countedGroup{Project{c.Organization, c.Group.Project}, countedOf(c.Group, &grouping.Count{}, []grouping.Decision{c.Decision})})
 	}
 	return counted
 }
@@ -285,10 +285,11 @@ type countedGroup struct {
 	grouping.Counted
 }
 
-func countedOf(g Group, came int64, seen []grouping.Seen, decided []grouping.Decision) grouping.Counted {
+func countedOf(g Group, came *grouping.Count, decided []grouping.Decision) grouping.Counted {
 	return grouping.Counted{
 		Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Status: g.Status, Severities: g.Severities, Environments: g.Environments,
-		Count: g.Count, Came: came, Seen: storableSeen(seen), Decided: decided,
+		Assignee: g.State.Assignee, LastRelease: g.LastRelease, Services: came.Services, Hosts: came.Hosts,
+		Count: g.Count, Came: came.N, Seen: storableSeen(came.Seen), Decided: decided,
 	}
 }
 

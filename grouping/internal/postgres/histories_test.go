@@ -420,7 +420,7 @@ func (h *history) want() map[string]totals {
 			g.Last, g.Releases[1] = o.At, o.Release
 		}
 		g.Severities |= o.Severity
-		g.Environments = grouping.AddEnvironments(g.Environments, o.Environment)
+		g.Environments = grouping.AddNames(g.Environments, o.Environment)
 		g.Status = grouping.Unresolved
 		if s := h.states[head]; s != nil {
 			g.Status = s.status

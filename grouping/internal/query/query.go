@@ -3,13 +3,11 @@
 package query
 
 import (
+	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
@@ -97,15 +95,12 @@ func parseEnvironments(q *postgres.GroupQuery, values url.Values) error {
 	return nil
 }
 
-// Terms of a search line, and who they may name beside members and labels.
-const (
-	me     = "me"
-	nobody = "nobody"
-)
+// me is who asks.
+const me = "me"
 
 func parseWords(q *postgres.GroupQuery, values url.Values) error {
 	text := values.Get("q")
-	words := termsOf(text)
+	words := grouping.SearchTerms(text)
 	if !Searchable(text) || len(words) > maxWords {
 		return Invalid("q", text, fmt.Sprintf("Use at most %d words and %d bytes of UTF-8 without U+0000.", maxWords, maxValue))
 	}
@@ -114,13 +109,16 @@ func parseWords(q *postgres.GroupQuery, values url.Values) error {
 	}
 	named := map[string]bool{} // bounded by the terms
 	for _, word := range words {
-		if named[word.field] && word.isSingle() {
-			return Invalid("q", text, fmt.Sprintf("Name %s: once.", word.field))
+		if named[word.Field] && word.IsSingle() {
+			return Invalid("q", text, fmt.Sprintf("Name %s: once.", word.Field))
 		}
-		named[word.field] = true
-		if word.ask(q) != nil {
+		named[word.Field] = true
+		switch err := ask(q, word); {
+		case errors.Is(err, errAlertsAlone):
+			return Invalid("q", text, fmt.Sprintf("Alerts alone know %s:. Put %q in quotes to look for it as a word.", word.Field, word.Field+":"+word.Value))
+		case err != nil:
 			return Invalid("q", text, fmt.Sprintf("%q is unknown. Use is: with unresolved, resolved, ignored or archived, and level: with debug, info, warn, "+
-				"error or fatal; put %q in quotes to look for it as a word.", word.value, word.field+":"+word.value))
+				"error or fatal; put %q in quotes to look for it as a word.", word.Value, word.Field+":"+word.Value))
 		}
 	}
 	for field, parameter := range map[string]string{"is": "status", "assigned": "assignee"} {
@@ -131,45 +129,16 @@ func parseWords(q *postgres.GroupQuery, values url.Values) error {
 	return nil
 }
 
-// A term is a word of a search line, or a field that it names, such as is:resolved.
-type term struct{ field, value string }
-
-// Words divides a search line at its spaces, but not within quotes.
-func Words(line string) iter.Seq[string] {
-	quoted := false
-	return strings.FieldsFuncSeq(line, func(r rune) bool {
-		quoted = quoted != (r == '"')
-		return !quoted && unicode.IsSpace(r)
-	})
-}
-
-// termsOf are the terms of a search line. In quotes nothing names a field.
-func termsOf(line string) (terms []term) {
-	for word := range Words(line) {
-		of := term{value: word}
-		if field, value, _ := strings.Cut(word, ":"); value != "" && slices.Contains(fields, field) {
-			of = term{field, value}
-		}
-		if of.value = strings.ReplaceAll(of.value, `"`, ""); of.value != "" {
-			terms = append(terms, of)
-		}
-	}
-	return terms
-}
-
 // Without is a search line without the terms of a field.
 func Without(line, field string) string {
 	var rest []string
-	for word := range Words(line) {
-		if terms := termsOf(word); len(terms) == 0 || terms[0].field != field {
+	for word := range grouping.SearchWords(line) {
+		if terms := grouping.SearchTerms(word); len(terms) == 0 || terms[0].Field != field {
 			rest = append(rest, word)
 		}
 	}
 	return strings.Join(rest, " ")
 }
-
-// Fields of a search line. An entry can have one value of the first ones.
-var fields = []string{"is", "assigned", "type", "release", "environment", "level"}
 
 // Offers are terms, or how they begin, that somebody may want to type.
 func Offers() []string {
@@ -177,30 +146,33 @@ func Offers() []string {
 		level:fatal level:error level:warn level:info level:debug type: release: environment:`)
 }
 
-func (t term) isSingle() bool { return slices.Contains(fields[:4], t.field) }
-
 // ask adds what the term asks for.
-func (t term) ask(q *postgres.GroupQuery) error {
-	switch t.field {
-	case "is":
-		return parseStatus(q, url.Values{"status": {t.value}})
-	case "assigned":
-		if q.Unassigned = t.value == nobody; !q.Unassigned {
-			q.Assignee = t.value
+func ask(q *postgres.GroupQuery, t grouping.Term) error {
+	switch t.Field {
+	case grouping.FieldIs:
+		return parseStatus(q, url.Values{"status": {t.Value}})
+	case grouping.FieldAssigned:
+		if q.Unassigned = t.Value == grouping.Nobody; !q.Unassigned {
+			q.Assignee = t.Value
 		}
-	case "type":
-		q.Type = t.value
-	case "release":
-		q.Release = t.value
-	case "environment":
-		q.Environments = append(q.Environments, t.value)
-	case "level":
-		return parseLevels(q, url.Values{"level": {t.value}})
+	case grouping.FieldType:
+		q.Type = t.Value
+	case grouping.FieldRelease:
+		q.Release = t.Value
+	case grouping.FieldEnvironment:
+		q.Environments = append(q.Environments, t.Value)
+	case grouping.FieldLevel:
+		return parseLevels(q, url.Values{"level": {t.Value}})
+	case grouping.FieldService, grouping.FieldHost:
+		return errAlertsAlone
 	default:
-		q.Words = append(q.Words, t.value)
+		q.Words = append(q.Words, t.Value)
 	}
 	return nil
 }
+
+// errAlertsAlone means that a list can't be searched by a field.
+var errAlertsAlone = errors.New("only alerts know that field")
 
 func parseOthers(q *postgres.GroupQuery, values url.Values) error {
 	if named := values.Get("assignee"); named != "" {

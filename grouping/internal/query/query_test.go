@@ -77,7 +77,7 @@ func TestSearchLineWithout(t *testing.T) {
 func TestSearchLineRefuses(t *testing.T) {
 	for asked, parameter := range map[string]string{
 		"q=is:open": "q", "q=level:verbose": "q", "q=type:A+type:B": "q", "q=is:resolved+is:ignored": "q", "q=assigned:me": "q",
-		"assignee=me": "assignee", "q=assigned:nobody&assignee=bob": "assignee", "q=is:resolved&status=ignored": "status", "q=%22%22": "q",
+		"assignee=me": "assignee", "q=assigned:nobody&assignee=bob": "assignee", "q=is:resolved&status=ignored": "status", "q=%22%22": "q", "q=service:pay": "q", "q=host:web-1": "q",
 	} {
 		_, err := query.Parse(httptest.NewRequest("GET", "/?"+asked, nil))
 		var problem *httpapi.Problem

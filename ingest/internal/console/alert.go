@@ -51,6 +51,7 @@ type ruleForm struct {
 	Fields  []ui.Field
 	Mail    ui.Checks
 	Version int64
+	Fault   string // of what has no field of its own
 }
 
 // spans are the times to choose from.
@@ -98,7 +99,7 @@ func defaultRule(who identity.Principal) ingest.AlertRule {
 	return ingest.AlertRule{Every: 5 * time.Minute, Window: 5 * time.Minute, Threshold: 10, Times: 1, Quiet: time.Hour, Members: []string{who.Member}}
 }
 
-func newRuleForm(rule ingest.AlertRule, version int64, who identity.Principal, fault error) ruleForm {
+func newRuleForm(rule ingest.AlertRule, version int64, mail ui.Checks, fault error) ruleForm {
 	condition := "more"
 	if rule.Fewer {
 		condition = "fewer"
@@ -106,7 +107,7 @@ func newRuleForm(rule ingest.AlertRule, version int64, who identity.Principal, f
 	number := func(name, label, hint string, value int64) ui.Field {
 		return ui.Field{Name: name, Label: label, Type: "number", Value: strconv.FormatInt(value, 10), Required: true, Hint: hint}
 	}
-	form := ruleForm{Version: version, Mail: ui.Checks{Name: "mail", Legend: "Mail goes to"}, Fields: []ui.Field{
+	form := ruleForm{Version: version, Mail: mail, Fields: []ui.Field{
 		{Name: "condition", Label: "It fires when there are", Choices: ui.NewChoices(condition, [2]string{"more", "more than"}, [2]string{"fewer", "fewer than"})},
 		number("threshold", "Entries", "Fewer than 1: nothing came.", rule.Threshold),
 		spanField("window", "In the last", "", rule.Window, ingest.MinAlertSpan, ingest.MaxAlertWindow),
@@ -119,25 +120,12 @@ func newRuleForm(rule ingest.AlertRule, version int64, who identity.Principal, f
 	}}
 	var invalid ingest.Invalid
 	if errors.As(fault, &invalid) {
+		form.Fault = invalid.Error()
 		for i := range form.Fields {
 			if form.Fields[i].Name == invalid.Field {
-				form.Fields[i].Fault = invalid.Error()
+				form.Fields[i].Fault, form.Fault = form.Fault, ""
 			}
 		}
-	}
-	for _, role := range identity.RolesThatRead(identity.ReadLogs) {
-		form.Mail.Choices = append(form.Mail.Choices, ui.Choice{Value: role, Text: role + "s", Selected: slices.Contains(rule.Roles, role)})
-	}
-	members := rule.Members
-	if !slices.Contains(members, who.Member) {
-		members = append([]string{who.Member}, members...)
-	}
-	for _, member := range members {
-		choice := ui.Choice{Value: "member:" + member, Text: member, Selected: slices.Contains(rule.Members, member)}
-		if member == who.Member {
-			choice.Text = "you"
-		}
-		form.Mail.Choices = append(form.Mail.Choices, choice)
 	}
 	return form
 }
@@ -156,13 +144,7 @@ func ruleIn(r *http.Request) (rule ingest.AlertRule) {
 		Every: span("every"), Window: span("window"), Quiet: span("quiet"), Fewer: r.PostForm.Get("condition") == "fewer", Threshold: number("threshold"),
 		Times: int(min(number("times"), 1000)), Examples: int(min(number("examples"), 1000)),
 	}
-	for _, to := range r.PostForm["mail"] {
-		if member, is := strings.CutPrefix(to, "member:"); is {
-			rule.Members = append(rule.Members, member)
-		} else {
-			rule.Roles = append(rule.Roles, to)
-		}
-	}
+	rule.Roles, rule.Members = ui.MailIn(r)
 	return rule
 }
 
@@ -232,7 +214,7 @@ func (a *alertPages) write(w http.ResponseWriter, r *http.Request, status int, s
 	if sent != nil && !errors.Is(fault, postgres.ErrSearchChanged) {
 		rule = *sent
 	}
-	page.Form = newRuleForm(rule, page.Alert.Version, who, fault)
+	page.Form = newRuleForm(rule, page.Alert.Version, ui.MailChecks(a.saved.Directory, who, identity.ReadLogs, rule.Roles, rule.Members), fault)
 	if errors.Is(fault, postgres.ErrSearchChanged) {
 		page.Fault = "Somebody else has changed this alert meanwhile, to what you see here. Nothing of yours was saved."
 	}

@@ -48,6 +48,10 @@ func newDesk(t *testing.T) *desk {
 			Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive})
 		testenv.Must(t, credentials.Apply(contract.CredentialKey(session(digit)), encoded))
 	}
+	for _, member := range []string{`{"organization":"org_1","member":"mem_2","name":"Ada","role":"developer"}`,
+		`{"organization":"org_1","member":"mem_3","name":"Bob","role":"developer"}`} {
+		testenv.Must(t, directory.Apply(contract.TypeMemberAdded, []byte(member)))
+	}
 	created, _ := json.Marshal(contract.ProjectCreated{Organization: "org_1", Project: "prj_1", Name: "Shop"})
 	testenv.Must(t, directory.Apply(contract.TypeProjectCreated, created))
 	clock := func() time.Time { return time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC) }
@@ -173,13 +177,16 @@ func TestSettingAnAlert(t *testing.T) {
 	s, err := d.service.Create(t.Context(), who, ingest.SavedSearch{Name: "Checkout", Query: "checkout", Last: "1h"}, true, "")
 	testenv.Must(t, err)
 	path := "/console/logs/searches/" + s.ID + "/alert"
-	d.page("2", path, 200, "Set an alert", `value="member:mem_2" checked`)
+	d.page("2", path, 200, "Set an alert", `value="member:mem_2" checked`, `value="member:mem_3">Bob`)
 	rule := url.Values{"version": {"0"}, "condition": {"fewer"}, "threshold": {"0"}, "window": {"300"}, "every": {"60"}, "times": {"2"}, "quiet": {"3600"},
 		"examples": {"1"}, "mail": {"owner", "member:mem_2"}}
 	d.post("2", path, rule.Encode(), 422, "Use 1 to be told that there are none")
 	rule.Set("threshold", "many")
 	d.post("2", path, rule.Encode(), 422, "Use 0 or more")
 	rule.Set("threshold", "1")
+	rule.Set("mail", "member:mem_9")
+	d.post("2", path, rule.Encode(), 422, `"mem_9" is no member who reads logs`)
+	rule["mail"] = []string{"owner", "member:mem_2"}
 	d.post("1", path, rule.Encode(), 403)
 	d.post("2", path, rule.Encode(), 303)
 	d.post("3", path, rule.Encode(), 409, "Somebody else has changed this alert")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +54,10 @@ func newRig(t *testing.T) *rig {
 	for _, project := range []string{"prj_1", "prj_2"} {
 		created, _ := json.Marshal(contract.ProjectCreated{Organization: "org_1", Project: project, Name: project})
 		testenv.Must(t, directory.Apply(contract.TypeProjectCreated, created))
+	}
+	for _, member := range []string{`{"organization":"org_1","member":"mem_1","name":"Ada","role":"owner"}`,
+		`{"organization":"org_1","member":"mem_4","name":"Bob","role":"billing"}`, `{"organization":"org_2","member":"mem_3","name":"Eve","role":"owner"}`} {
+		testenv.Must(t, directory.Apply(contract.TypeMemberAdded, []byte(member)))
 	}
 	r.service = &saved.Service{
 		Pool: r.pool, Directory: directory, MaxSearches: 3, MaxAlerts: 2, Publish: bus.SaveNotice, Published: func() {},
@@ -472,6 +477,26 @@ func TestVersions(t *testing.T) {
 	testenv.Must(t, err)
 	if twice, err := r.service.Create(ctx, apiKey, ingest.SavedSearch{Name: "By a key"}, true, "once"); err != nil || twice.ID != again.ID {
 		t.Errorf("the same key made %s and %s, %v", again.ID, twice.ID, err)
+	}
+}
+
+// An alert names members of its organization who read logs, and no others.
+func TestAlertsNameMembersWhoReadLogs(t *testing.T) {
+	r := newRig(t)
+	s := r.save(owner, "Checkout")
+	for _, member := range []string{"mem_9", "mem_3", "mem_4", "Ada", ""} {
+		wrong := rule
+		wrong.Members = []string{"mem_1", member}
+		_, err := r.service.SetAlert(t.Context(), owner, s.ID, wrong, 0)
+		var invalid ingest.Invalid
+		if !errors.As(err, &invalid) || invalid.Field != "mail_members" || !strings.Contains(invalid.Detail, strconv.Quote(member)) {
+			t.Errorf("of %q: %v", member, err)
+		}
+	}
+	right := rule
+	right.Members = []string{"mem_1"}
+	if _, err := r.service.SetAlert(t.Context(), owner, s.ID, right, 0); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -226,10 +227,25 @@ func (s *Service) History(ctx context.Context, who identity.Principal, id string
 	return all, changes, err
 }
 
+// maxShownID is how much of an id that is refused is shown, in bytes.
+const maxShownID = 64
+
+// checkRule returns the first fault of a rule. Who is removed later is taken out of it.
+func (s *Service) checkRule(organization string, rule *ingest.AlertRule) error {
+	if err := rule.Check(identity.RolesThatRead(identity.ReadLogs)); err != nil {
+		return err
+	}
+	if id, any := s.Directory.NoReader(organization, identity.ReadLogs, rule.Members...); any {
+		return ingest.Invalid{Field: "mail_members", Detail: fmt.Sprintf("%.*q is no member who reads logs.", maxShownID, id),
+			Fix: "Use ids of members of the organization, which begin with mem_; one who was just added is known in a moment."}
+	}
+	return nil
+}
+
 // SetAlert sets the rule of a saved search's alert, which is new where version
 // is 0.
 func (s *Service) SetAlert(ctx context.Context, who identity.Principal, id string, rule ingest.AlertRule, version int64) (set postgres.Alert, err error) {
-	if err := rule.Check(identity.RolesThatRead(identity.ReadLogs)); err != nil {
+	if err := s.checkRule(who.Organization, &rule); err != nil {
 		return set, err
 	}
 	now := s.Clock().UTC().Truncate(time.Second)

@@ -148,7 +148,7 @@ func TestReplacedEventsGo(t *testing.T) {
 func TestPasswordsAndSecretsOfBeforeGo(t *testing.T) {
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
 	appendEvents(t, pool, "webhook", "whk_x", 0, tenants.WebhookCreated{
-		Webhook: "whk_x", Organization: "org_a", URL: "https://hooks.example/x", Events: []string{"quota.exhausted"},
+		Webhook: "whk_x", Organization: "org_a", URL: "https://hooks.example/x", Events: []string{"quota.exhausted"}, Format: tenants.StandardFormat,
 		Secret: tenants.WebhookSecret{Key: "0a1b2c3d", Generation: 1}, At: noon,
 	})
 	appendEvents(t, pool, "member", "mem_x", 0, tenants.MemberAdded{

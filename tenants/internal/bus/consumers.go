@@ -207,13 +207,14 @@ func (c FactsConsumer) address(fact *tenants.Fact) error {
 			fact.MailTo.Roles = append(fact.MailTo.Roles, tenants.Role(role))
 		}
 	}
-	fact.Webhooks = of.Webhooks
+	fact.Webhooks, fact.OnlyWebhooks = of.Webhooks, of.OnlyWebhooks
 	members := map[string]json.RawMessage{}
 	if err := json.Unmarshal(fact.Data, &members); err != nil {
 		return err
 	}
 	delete(members, "mail_to")
 	delete(members, "webhooks")
+	delete(members, "only_webhooks")
 	delete(members, "path")
 	link, err := json.Marshal(c.Origin + of.Path)
 	if err != nil {

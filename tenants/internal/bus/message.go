@@ -84,6 +84,16 @@ func memberRemoved(organization string, e tenants.MemberRemoved) outgoingEvent {
 	return fact(contract.TypeMemberRemoved, e.At, contract.MemberRemoved{Organization: organization, Member: e.Member, RemovedAt: e.At})
 }
 
+func webhookChanged(organization string, w tenants.Webhook, at time.Time) outgoingEvent {
+	return fact(contract.TypeWebhookChanged, at, contract.WebhookChanged{
+		Organization: organization, Webhook: w.ID, Host: w.Host(), Events: w.Events, On: w.On(), ChangedAt: at,
+	})
+}
+
+func webhookDeleted(organization string, e tenants.WebhookDeleted) outgoingEvent {
+	return fact(contract.TypeWebhookDeleted, e.At, contract.WebhookDeleted{Organization: organization, Webhook: e.Webhook, DeletedAt: e.At})
+}
+
 func deletionRequested(e tenants.DeletionRequested) outgoingEvent {
 	return fact(contract.TypeDeletionRequested, e.At, contract.DeletionRequested{
 		Organization: e.Organization, Project: e.Project, RequestedAt: e.At, BeginsAt: e.BeginsAt,

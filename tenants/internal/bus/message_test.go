@@ -90,6 +90,17 @@ func TestMessages(t *testing.T) {
 			contract.TopicTenants, "", "2026-11-20T12:01:00Z",
 			`{"organization":"org_1","project":"prj_1","api_key":"key_1","reason":"leaked","revoked_at":"2026-11-20T12:01:00Z"}`,
 		},
+		"webhook switched off, without its address": {
+			"org_1", webhookChanged("org_1", fold[tenants.Webhook](
+				tenants.WebhookCreated{Webhook: "whk_1", Organization: "org_1", URL: "https://hooks.example:8443/secret", Events: []string{"error_alert.fired"}, At: noon},
+				tenants.WebhookSwitched{Webhook: "whk_1", At: noon.Add(time.Minute)}), noon.Add(time.Minute)),
+			contract.TopicTenants, "", "2026-11-20T12:01:00Z",
+			`{"organization":"org_1","webhook":"whk_1","host":"hooks.example","events":["error_alert.fired"],"on":false,"changed_at":"2026-11-20T12:01:00Z"}`,
+		},
+		"webhook deleted": {
+			"org_1", webhookDeleted("org_1", tenants.WebhookDeleted{Webhook: "whk_1", At: noon}),
+			contract.TopicTenants, "", "2026-11-20T12:00:00Z", `{"organization":"org_1","webhook":"whk_1","deleted_at":"2026-11-20T12:00:00Z"}`,
+		},
 		"deletion requested": {
 			"org_1", deletionRequested(tenants.DeletionRequested{Deletable: shop, At: noon, BeginsAt: end}),
 			contract.TopicTenants, "", "2026-11-20T12:00:00Z",

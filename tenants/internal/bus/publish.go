@@ -123,6 +123,10 @@ func facts(organization string, event tenants.Event, subject tenants.Subject) []
 		return []outgoingEvent{memberRoleChanged(organization, e)}
 	case tenants.MemberRemoved:
 		return []outgoingEvent{memberRemoved(organization, e)}
+	case tenants.WebhookCreated, tenants.WebhookChanged, tenants.WebhookSwitched:
+		return []outgoingEvent{webhookChanged(organization, *subject.(*tenants.Webhook), tenants.At(e))}
+	case tenants.WebhookDeleted:
+		return []outgoingEvent{webhookDeleted(organization, e)}
 	case tenants.DeletionRequested:
 		return []outgoingEvent{deletionRequested(e)}
 	case tenants.DeletionCancelled:

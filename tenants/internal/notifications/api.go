@@ -95,17 +95,18 @@ func webhookOperations(a API) []openapi.Operation {
 }
 
 type webhookJSON struct {
-	ID                  string     `json:"id"`
-	Organization        string     `json:"organization"`
-	URL                 string     `json:"url"`
-	Events              []string   `json:"events"`
-	Secret              string     `json:"secret,omitempty" pattern:"^whsec_" description:"In the answers to its creation and to its rotation only"`
-	State               string     `json:"state" enum:"on,off,deleted"`
-	CreatedAt           time.Time  `json:"created_at"`
-	OffAt               *time.Time `json:"off_at"`
-	OffReason           *string    `json:"off_reason" description:"Why it was switched off by itself; empty: a person did it"`
-	TakenAt             *time.Time `json:"taken_at" description:"When it last answered 2xx"`
-	PreviousSecretUntil *time.Time `json:"previous_secret_until" description:"Until when the old secret also signs; null: one secret signs"`
+	ID                  string                `json:"id"`
+	Organization        string                `json:"organization"`
+	URL                 string                `json:"url"`
+	Events              []string              `json:"events"`
+	Format              tenants.WebhookFormat `json:"format" enum:"standard,slack"`
+	Secret              string                `json:"secret,omitempty" pattern:"^whsec_" description:"In the answers to its creation and to its rotation only"`
+	State               string                `json:"state" enum:"on,off,deleted"`
+	CreatedAt           time.Time             `json:"created_at"`
+	OffAt               *time.Time            `json:"off_at"`
+	OffReason           *string               `json:"off_reason" description:"Why it was switched off by itself; empty: a person did it"`
+	TakenAt             *time.Time            `json:"taken_at" description:"When it last answered 2xx"`
+	PreviousSecretUntil *time.Time            `json:"previous_secret_until" description:"Until when the old secret also signs; null: one secret signs"`
 }
 
 // States of webhooks.
@@ -116,7 +117,7 @@ const (
 
 func (a API) show(w Listed) webhookJSON {
 	shown := webhookJSON{
-		ID: w.ID, Organization: w.Organization, URL: w.URL, Events: w.Events, State: stateOn, CreatedAt: w.CreatedAt.UTC(), TakenAt: httpapi.TimeOrNull(w.TakenAt),
+		ID: w.ID, Organization: w.Organization, URL: w.URL, Events: w.Events, Format: w.Format, State: stateOn, CreatedAt: w.CreatedAt.UTC(), TakenAt: httpapi.TimeOrNull(w.TakenAt),
 	}
 	if !w.On() {
 		shown.State, shown.OffAt, shown.OffReason = stateOff, httpapi.TimeOrNull(w.OffAt), &w.OffReason
@@ -153,8 +154,9 @@ type rotationHeaders struct {
 }
 
 type newWebhookBody struct {
-	URL    string   `json:"url" required:"true" minLength:"1" maxLength:"2000" description:"An https address on the public network, by port 443 or one from 1024, without a user or a fragment. An incoming webhook of Slack (hooks.slack.com), or of Discord for Slack (discord.com/…/slack), is sent {\"text\": …}"`
-	Events []string `json:"events" required:"true" minItems:"1" description:"Names of facts, each once: quota.threshold_reached, quota.exhausted, error_group.created, search_alert.firing, search_alert.resolved"`
+	URL    string                `json:"url" required:"true" minLength:"1" maxLength:"2000" description:"An https address on the public network, by port 443 or one from 1024, without a user or a fragment."`
+	Events []string              `json:"events" required:"true" minItems:"1" description:"Names of facts, each once: quota.threshold_reached, quota.exhausted, error_group.created, search_alert.firing, search_alert.resolved"`
+	Format tenants.WebhookFormat `json:"format" enum:"standard,slack" description:"standard: the fact as JSON. slack: {\"text\": …}, as Slack, Mattermost, Rocket.Chat and others take it; it is signed, too. Left out: slack for hooks.slack.com and discord.com/…/slack, else standard"`
 }
 
 func (a API) create(w http.ResponseWriter, r *http.Request) error {
@@ -164,7 +166,7 @@ func (a API) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	organization := chi.URLParam(r, "organization")
-	created, secret, err := a.service.Create(r.Context(), request, NewWebhook{Organization: organization, URL: body.URL, Events: body.Events})
+	created, secret, err := a.service.Create(r.Context(), request, NewWebhook{Organization: organization, URL: body.URL, Events: body.Events, Format: body.Format})
 	if err != nil {
 		return problemOf(err, "organization", organization)
 	}
@@ -212,9 +214,10 @@ func (a API) get(w http.ResponseWriter, _ *http.Request, of Listed) error {
 }
 
 type changeWebhookBody struct {
-	URL    *string   `json:"url" minLength:"1" maxLength:"2000" description:"An https address on the public network, by port 443 or one from 1024, without a user or a fragment. An incoming webhook of Slack (hooks.slack.com), or of Discord for Slack (discord.com/…/slack), is sent {\"text\": …}"`
-	Events *[]string `json:"events" minItems:"1" description:"Names of facts, each once: quota.threshold_reached, quota.exhausted, error_group.created, search_alert.firing, search_alert.resolved"`
-	State  *string   `json:"state" enum:"on,off"`
+	URL    *string                `json:"url" minLength:"1" maxLength:"2000" description:"An https address on the public network, by port 443 or one from 1024, without a user or a fragment."`
+	Events *[]string              `json:"events" minItems:"1" description:"Names of facts, each once: quota.threshold_reached, quota.exhausted, error_group.created, search_alert.firing, search_alert.resolved"`
+	Format *tenants.WebhookFormat `json:"format" enum:"standard,slack" description:"standard: the fact as JSON. slack: {\"text\": …}, as Slack, Mattermost, Rocket.Chat and others take it; it is signed, too. Left out: as it was, for another address, too"`
+	State  *string                `json:"state" enum:"on,off"`
 }
 
 func (a API) change(w http.ResponseWriter, r *http.Request, of Ref) error {
@@ -223,7 +226,7 @@ func (a API) change(w http.ResponseWriter, r *http.Request, of Ref) error {
 	if err != nil {
 		return err
 	}
-	wanted := tenants.ChangeWebhook{URL: body.URL}
+	wanted := tenants.ChangeWebhook{URL: body.URL, Format: body.Format}
 	if body.Events != nil {
 		wanted.Events = append([]string{}, *body.Events...)
 	}
@@ -322,7 +325,7 @@ type deliveryJSON struct {
 	Status      *int       `json:"status" description:"Of the last attempt; null: there was no answer"`
 	Answer      string     `json:"answer" description:"How the last answer began, at most 1 KB"`
 	Failure     *string    `json:"failure" description:"Why there was no answer, or no attempt"`
-	Payload     payload    `json:"payload" description:"The body as it is sent, but to Slack"`
+	Payload     payload    `json:"payload" description:"The body as it is sent in the format standard"`
 }
 
 // A payload is a webhook.Payload as it is sent, byte for byte.

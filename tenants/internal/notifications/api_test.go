@@ -2,6 +2,7 @@ package notifications_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,38 @@ func TestAPI(t *testing.T) {
 		t.Errorf("deleted: %v", deleted)
 	}
 	r.call(t, 404, "GET", path, "")
+}
+
+// A webhook's messages have the format that was chosen, at first or later.
+func TestFormats(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	r.run(t)
+	made := r.call(t, 201, "POST", "", `{"url":"`+to.URL+`","events":["quota.exhausted"],"format":"slack"}`)
+	path := "/" + made["id"].(string)
+	if made["format"] != "slack" {
+		t.Errorf("made: %v", made)
+	}
+	r.call(t, 202, "POST", path+"/test", "")
+	if sent := string(to.await(t, 1)[0].body); !strings.HasPrefix(sent, `{"text":"[`) {
+		t.Errorf("in the format slack: %s", sent)
+	}
+	if changed := r.call(t, 200, "PATCH", path, `{"format":"standard"}`); changed["format"] != "standard" || changed["url"] != to.URL {
+		t.Errorf("changed: %v", changed)
+	}
+	r.call(t, 202, "POST", path+"/test", "")
+	if sent := string(to.await(t, 2)[1].body); !strings.HasPrefix(sent, `{"type":"webhook.test"`) {
+		t.Errorf("in the format standard: %s", sent)
+	}
+	if kept := r.call(t, 200, "PATCH", path, `{"state":"off"}`); kept["format"] != "standard" {
+		t.Errorf("switched off: %v", kept)
+	}
+	for method, at := range map[string]string{"POST": "", "PATCH": path} {
+		wrong := r.call(t, 400, method, at, `{"url":"`+to.URL+`","events":["quota.exhausted"],"format":"teams"}`)
+		if text := fmt.Sprint(wrong); !strings.Contains(text, "teams") || !strings.Contains(text, "/format") {
+			t.Errorf("%s of an unknown format: %v", method, wrong)
+		}
+	}
 }
 
 // Deliveries to a webhook are listed by state, and replayed on request.

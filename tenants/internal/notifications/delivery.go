@@ -200,7 +200,8 @@ func (f Facts) queue(batch *pgx.Batch, fact tenants.Fact) error {
 		return err
 	}
 	now := f.Clock().UTC()
-	batch.Queue(addFact, fact.Organization, fact.ID, fact.Project, fact.Name, string(body), now, fact.Published, failureOff, append([]string{}, fact.Webhooks...))
+	batch.Queue(addFact, fact.Organization, fact.ID, fact.Project, fact.Name, string(body), now, fact.Published, failureOff, append([]string{}, fact.Webhooks...),
+		fact.OnlyWebhooks)
 	if f.Mail && mailTextOf(fact.Name) != nil && now.Sub(fact.Published) < mailedWithin {
 		batch.Queue(addMails, fact.Organization, fact.ID, fact.Project, fact.Name, string(body), now, mailKindOf(fact.Name),
 			fact.MailTo.Roles, fact.MailTo.Members, mailsAnHour(fact.Name))

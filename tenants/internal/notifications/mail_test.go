@@ -395,6 +395,18 @@ func TestFactsForOneWebhook(t *testing.T) {
 	if !strings.Contains(body, `"url":"https://weir.example/console/errors/grp_1"`) || strings.Contains(body, "webhooks") || !strings.Contains(body, "tracker.example") {
 		t.Errorf("sent %s", body)
 	}
+	// An alert that chooses webhooks goes to no other that asks for its type.
+	asks, _, err := r.service.Create(t.Context(), by("org_a"), notifications.NewWebhook{Organization: "org_a", URL: others.URL, Events: []string{"error_alert.fired"}})
+	testenv.Must(t, err)
+	fired := contract.ErrorAlert{Organization: "org_a", Alert: "alr_1", Name: "Shop", Groups: []contract.AlertedGroup{},
+		Addressed: contract.Addressed{MailTo: &contract.MailTo{}, Webhooks: []string{named}, OnlyWebhooks: true}}
+	r.consume(t, r.record(t, "alr_1/1", contract.TypeErrorAlertFired, "org_a", fired))
+	if body := string(to.await(t, 2)[1].body); !strings.Contains(body, "alr_1") || strings.Contains(body, "webhooks") {
+		t.Errorf("sent %s", body)
+	}
+	if sent := r.sent(t, notifications.Listed{Webhook: asks}); len(sent) != 0 {
+		t.Errorf("one that was not chosen was sent %+v", sent)
+	}
 	if n := len(others.received()); n != 0 {
 		t.Errorf("others were sent %d messages", n)
 	}

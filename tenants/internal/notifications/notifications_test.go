@@ -269,7 +269,8 @@ func TestRotation(t *testing.T) {
 func (r *room) createBefore(t *testing.T, url string) notifications.Listed {
 	t.Helper()
 	created := tenants.WebhookCreated{
-		Webhook: "whk_before", Organization: "org_a", URL: url, Events: []string{"quota.exhausted"}, Secret: tenants.WebhookSecret{Key: "gone", Generation: 1}, At: r.clock(),
+		Webhook: "whk_before", Organization: "org_a", URL: url, Events: []string{"quota.exhausted"}, Format: tenants.StandardFormat,
+		Secret: tenants.WebhookSecret{Key: "gone", Generation: 1}, At: r.clock(),
 	}
 	testenv.Must(t, r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "webhook/whk_before"}, 0, nil, created))
 	return notifications.Listed{Webhook: tenants.Webhook{Organization: "org_a", ID: "whk_before"}}

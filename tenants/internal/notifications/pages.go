@@ -126,21 +126,32 @@ type form struct {
 	Back   string
 	Button string
 	URL    ui.Field
+	Format ui.Field
 	Groups []eventGroup
 	Fault  string    // of the events
 	On     *ui.Field // nil: a new webhook
 	Secret bool      // the next page shows one
 }
 
-func fillForm(shown pages.Settings, url string, events []string, fault error) form {
+// formatTexts are the formats in words.
+var formatTexts = [][2]string{ // bounded by the formats
+	{string(tenants.StandardFormat), "Standard: JSON"},
+	{string(tenants.SlackFormat), "Slack: a text"},
+}
+
+func fillForm(shown pages.Settings, sent NewWebhook, fault error, formats ...[2]string) form {
 	f := form{Settings: shown, URL: ui.Field{
-		Name: "url", Label: "Address", Type: "url", Value: url, Fault: pages.FaultOf(fault, "url"), MaxLength: 2000, Required: true, Autocomplete: "off",
-		Hint: "An https address that is reachable from the internet. One of Slack gets texts.",
+		Name: "url", Label: "Address", Type: "url", Value: sent.URL, Fault: pages.FaultOf(fault, "url"), MaxLength: 2000, Required: true, Autocomplete: "off",
+		Hint: "An https address that is reachable from the internet.",
 	}}
-	if pages.IsInvalid(fault) && f.URL.Fault == "" {
+	f.Format = ui.Field{
+		Name: "format", Label: "Format", Fault: pages.FaultOf(fault, "format"), Choices: ui.NewChoices(string(sent.Format), formats...),
+		Hint: "Slack's suits Mattermost, Rocket.Chat, Discord's addresses that end in /slack, and others too.",
+	}
+	if pages.IsInvalid(fault) && f.URL.Fault+f.Format.Fault == "" {
 		f.Fault = "Choose at least one event."
 	}
-	f.Groups = groupEvents(events)
+	f.Groups = groupEvents(sent.Events)
 	return f
 }
 
@@ -189,10 +200,17 @@ func (p Pages) writeNew(w http.ResponseWriter, r *http.Request, status int, want
 	if err != nil {
 		return err
 	}
-	page := fillForm(shown, wanted.URL, wanted.Events, fault)
+	page := fillForm(shown, wanted, fault, append([][2]string{{"", "As the address says"}}, formatTexts...)...)
 	page.Action, page.Back, page.Button, page.Secret = pages.WebhooksPath, pages.WebhooksPath, "Create webhook", true
 	p.write(w, r, status, "webhook-form", "Create a webhook", page)
 	return nil
+}
+
+// sentIn is the webhook of a form.
+func sentIn(r *http.Request) NewWebhook {
+	return NewWebhook{
+		URL: r.PostForm.Get("url"), Events: append([]string{}, r.PostForm["events"]...), Format: tenants.WebhookFormat(r.PostForm.Get("format")),
+	}
 }
 
 func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
@@ -200,7 +218,8 @@ func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	request := p.RequestOf(r)
-	wanted := NewWebhook{Organization: request.Caller.Organization, URL: r.PostForm.Get("url"), Events: r.PostForm["events"]}
+	wanted := sentIn(r)
+	wanted.Organization = request.Caller.Organization
 	created, secret, err := p.service.Create(r.Context(), request, wanted)
 	if pages.IsInvalid(err) {
 		return p.writeNew(w, r, http.StatusUnprocessableEntity, wanted, err)
@@ -226,10 +245,10 @@ func (p Pages) writeSecret(w http.ResponseWriter, r *http.Request, status int, o
 func pathOf(of Listed) string { return pages.WebhooksPath + "/" + of.ID }
 
 func (p Pages) showChange(w http.ResponseWriter, r *http.Request, of Listed) error {
-	return p.writeChange(w, r, of, http.StatusOK, of.URL, of.Events, nil)
+	return p.writeChange(w, r, of, http.StatusOK, NewWebhook{URL: of.URL, Events: of.Events, Format: of.Format}, nil)
 }
 
-func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, of Listed, status int, url string, events []string, fault error) error {
+func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, of Listed, status int, sent NewWebhook, fault error) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
@@ -238,7 +257,7 @@ func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, of Listed, st
 	if !of.On() {
 		state = stateOff
 	}
-	page := fillForm(shown, url, events, fault)
+	page := fillForm(shown, sent, fault, formatTexts...)
 	page.Action, page.Back, page.Button = pathOf(of)+"/edit", pathOf(of), "Save"
 	page.On = &ui.Field{Name: "state", Label: "State", Choices: ui.NewChoices(state,
 		[2]string{stateOn, "On: events are sent"}, [2]string{stateOff, "Off: events are kept until you send them again"})}
@@ -250,10 +269,10 @@ func (p Pages) change(w http.ResponseWriter, r *http.Request, of Listed) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	url, events, on := r.PostForm.Get("url"), append([]string{}, r.PostForm["events"]...), r.PostForm.Get("state") != stateOff
-	_, err := p.service.Change(r.Context(), p.RequestOf(r), of.Ref(), tenants.ChangeWebhook{URL: &url, Events: events, On: &on})
+	sent, on := sentIn(r), r.PostForm.Get("state") != stateOff
+	_, err := p.service.Change(r.Context(), p.RequestOf(r), of.Ref(), tenants.ChangeWebhook{URL: &sent.URL, Events: sent.Events, Format: &sent.Format, On: &on})
 	if pages.IsInvalid(err) {
-		return p.writeChange(w, r, of, http.StatusUnprocessableEntity, url, events, err)
+		return p.writeChange(w, r, of, http.StatusUnprocessableEntity, sent, err)
 	}
 	if err != nil {
 		return err

@@ -49,12 +49,22 @@ func TestPages(t *testing.T) {
 	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "webhook.test") || strings.Contains(shown, "whsec_") {
 		t.Errorf("the webhook: %s", shown)
 	}
-	off := url.Values{"url": {to.URL}, "events": {"quota.exhausted"}, "state": {"off"}}
+	if form := r.browse(t, "GET", path+"/edit", nil).Body.String(); !strings.Contains(form, `<option value="standard" selected>`) {
+		t.Errorf("the form says no format: %s", form)
+	}
+	if bad := r.browse(t, "POST", path+"/edit", url.Values{"url": {to.URL}, "events": {"quota.exhausted"}, "format": {"teams"}}); bad.Code != 422 ||
+		!strings.Contains(bad.Body.String(), `id="fault-format"`) {
+		t.Errorf("an unknown format: %d %s", bad.Code, bad.Body)
+	}
+	off := url.Values{"url": {to.URL}, "events": {"quota.exhausted"}, "format": {"slack"}, "state": {"off"}}
 	if changed := r.browse(t, "POST", path+"/edit", off); changed.Code != 303 {
 		t.Fatalf("switched off: %d %s", changed.Code, changed.Body)
 	}
 	if refused := r.browse(t, "POST", path+"/replay", url.Values{"form": {"form_3"}}); refused.Code != 409 {
 		t.Errorf("sent again while it is off: %d", refused.Code)
+	}
+	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "<dd>slack</dd>") {
+		t.Errorf("its format: %s", shown)
 	}
 	off.Set("state", "on")
 	r.browse(t, "POST", path+"/edit", off)

@@ -56,6 +56,7 @@ type NewWebhook struct {
 	Organization string
 	URL          string
 	Events       []string
+	Format       tenants.WebhookFormat // empty: as the address says
 }
 
 // Create creates a webhook of an organization that the
@@ -65,7 +66,7 @@ func (s *Service) Create(ctx context.Context, request unitofwork.Request, wanted
 		return w, "", ErrNotConfigured
 	}
 	cmd := tenants.CreateWebhook{
-		Organization: wanted.Organization, URL: wanted.URL, Events: wanted.Events, Known: facts(), Key: s.keys.Current(), At: s.work.Now(),
+		Organization: wanted.Organization, URL: wanted.URL, Events: wanted.Events, Format: wanted.Format, Known: facts(), Key: s.keys.Current(), At: s.work.Now(),
 		ID: s.work.NewID(request, idPrefix, wanted.Organization),
 	}
 	if err := s.check(cmd.Check(), &wanted.URL); err != nil {

@@ -8,21 +8,12 @@ import (
 	"strings"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/tenants"
 )
-
-// isSlack reports whether an endpoint takes messages as Slack does, and
-// refuses ours: Slack's own, and Discord's for Slack.
-func isSlack(address string) bool {
-	parsed, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	return parsed.Hostname() == "hooks.slack.com" || parsed.Hostname() == "discord.com" && strings.HasSuffix(parsed.Path, "/slack")
-}
 
 // bodyFor is what is sent to the webhook of a delivery.
 func bodyFor(d due, origin string) ([]byte, error) {
-	if !isSlack(d.to.URL) {
+	if d.to.Format != tenants.SlackFormat {
 		return []byte(d.Body), nil
 	}
 	if mailTextOf(d.Type) == nil {

@@ -16,12 +16,13 @@ import (
 )
 
 func insertWebhook(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.WebhookCreated) error {
-	return query.ExactlyOne(ctx, tx, `INSERT INTO webhooks (organization, id, url, events, key, generation, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		e.Organization, e.Webhook, e.URL, e.Events, e.Secret.Key, e.Secret.Generation, e.At)
+	return query.ExactlyOne(ctx, tx, `INSERT INTO webhooks (organization, id, url, events, format, key, generation, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		e.Organization, e.Webhook, e.URL, e.Events, e.Format, e.Secret.Key, e.Secret.Generation, e.At)
 }
 
 func changeWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.WebhookChanged) error {
-	return query.ExactlyOne(ctx, tx, `UPDATE webhooks SET url = $3, events = $4 WHERE organization = $1 AND id = $2`, at.Organization, e.Webhook, e.URL, e.Events)
+	return query.ExactlyOne(ctx, tx, `UPDATE webhooks SET url = $3, events = $4, format = $5 WHERE organization = $1 AND id = $2`,
+		at.Organization, e.Webhook, e.URL, e.Events, e.Format)
 }
 
 func rotateWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.WebhookRotated) error {
@@ -76,12 +77,12 @@ type Listed struct {
 // Ref identifies it.
 func (w Listed) Ref() Ref { return Ref{w.Organization, w.ID} }
 
-const webhookColumns = `organization, id, url, events, key, generation, previous_key, previous_generation, previous_ends, created_at, off_at,
+const webhookColumns = `organization, id, url, events, format, key, generation, previous_key, previous_generation, previous_ends, created_at, off_at,
 	off_reason, taken_at`
 
 func scanWebhook(row pgx.CollectableRow) (w Listed, err error) {
 	var previousEnds, off, taken *time.Time
-	err = row.Scan(&w.Organization, &w.ID, &w.URL, &w.Events, &w.Secret.Key, &w.Secret.Generation, &w.Previous.Key, &w.Previous.Generation,
+	err = row.Scan(&w.Organization, &w.ID, &w.URL, &w.Events, &w.Format, &w.Secret.Key, &w.Secret.Generation, &w.Previous.Key, &w.Previous.Generation,
 		&previousEnds, &w.CreatedAt, &off, &w.OffReason, &taken)
 	w.PreviousEnds, w.OffAt, w.TakenAt = query.OrZero(previousEnds), query.OrZero(off), query.OrZero(taken)
 	return w, err
@@ -140,13 +141,13 @@ const visible = `EXISTS (SELECT FROM organizations o WHERE o.organization = %[1]
 	AND (%[2]s = '' OR EXISTS (SELECT FROM projects p WHERE p.organization = %[1]s.organization AND p.id = %[2]s AND p.deletion = ''))`
 
 // addFact adds a delivery for each webhook of an organization that is
-// subscribed to a fact and existed when it was published, at $7. When it
+// subscribed to a fact, unless only those that it names get it, and existed when it was published, at $7. When it
 // happened, a test's clock or a client may have said.
 var addFact = `
 INSERT INTO deliveries (organization, id, webhook, project, type, body, created_at, state, failure, begun_at, next_at)
 SELECT w.organization, 'msg_' || left(encode(sha256(convert_to($2 || E'\n' || w.id, 'UTF8')), 'hex'), 32), w.id, $3, $4, $5, $6,
        CASE WHEN w.off_at IS NULL THEN 'pending' ELSE 'failed' END, CASE WHEN w.off_at IS NULL THEN '' ELSE $8 END, $6, $6
-  FROM webhooks w WHERE w.organization = $1 AND ($4 = ANY (w.events) OR w.id = ANY ($9)) AND date_trunc('milliseconds', w.created_at) <= $7
+  FROM webhooks w WHERE w.organization = $1 AND ($4 = ANY (w.events) AND NOT $10::boolean OR w.id = ANY ($9)) AND date_trunc('milliseconds', w.created_at) <= $7
    AND ` + fmt.Sprintf(visible, "w", "$3::text") + `
 ON CONFLICT (organization, id) DO NOTHING`
 
@@ -190,7 +191,7 @@ WITH RECURSIVE waiting AS (
     UPDATE deliveries d SET next_at = $4, attempts = attempts + 1, attempted_at = $1 FROM claimed c
      WHERE d.organization = c.organization AND d.id = c.id RETURNING d.*
 )
-SELECT ` + deliveryColumns + `, coalesce(w.url, ''), coalesce(w.key, ''), coalesce(w.generation, 0), coalesce(w.previous_key, ''),
+SELECT ` + deliveryColumns + `, coalesce(w.url, ''), coalesce(w.format, ''), coalesce(w.key, ''), coalesce(w.generation, 0), coalesce(w.previous_key, ''),
        coalesce(w.previous_generation, 0), w.previous_ends, coalesce(m.email, ''), coalesce(m.name, ''), o.name, m.without_mails
   FROM taken d JOIN organizations o ON o.organization = d.organization LEFT JOIN webhooks w ON w.organization = d.organization AND w.id = d.webhook
   LEFT JOIN members m ON m.organization = d.organization AND m.id = d.member AND m.removed_at IS NULL
@@ -198,7 +199,7 @@ SELECT ` + deliveryColumns + `, coalesce(w.url, ''), coalesce(w.key, ''), coales
 
 func scanDue(row pgx.CollectableRow) (d due, err error) {
 	var attempted, previousEnds *time.Time
-	err = row.Scan(append(d.fields(&attempted), &d.to.URL, &d.to.Secret.Key, &d.to.Secret.Generation, &d.to.Previous.Key, &d.to.Previous.Generation,
+	err = row.Scan(append(d.fields(&attempted), &d.to.URL, &d.to.Format, &d.to.Secret.Key, &d.to.Secret.Generation, &d.to.Previous.Key, &d.to.Previous.Generation,
 		&previousEnds, &d.reader.email, &d.reader.name, &d.reader.organization, &d.reader.without)...)
 	d.AttemptedAt, d.to.PreviousEnds = query.OrZero(attempted), query.OrZero(previousEnds)
 	d.to.Organization, d.to.ID = d.Organization, d.Webhook
