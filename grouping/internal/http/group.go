@@ -51,6 +51,7 @@ type errorGroupBody struct {
 	Status grouping.Status `json:"status" enum:"unresolved,resolved,ignored,archived" description:"Weir itself archives what has not happened for as many days as the project's error settings say, and opens it again when it does"`
 	groupErrorsBody
 	groupStateBody
+	Links []linkBody `json:"external_links" maxItems:"20" description:"Tickets and the like, in the order in which they came"`
 }
 
 type groupIdentityBody struct {
@@ -101,6 +102,7 @@ func newErrorGroupBody(g postgres.Group) errorGroupBody {
 			g.Version, httpapi.TimeOrNull(g.State.Since), g.State.Regressed, httpapi.OrNull(inRelease(g.State.Resolution)), newUntilBody(g.State.Until),
 			httpapi.OrNull(g.State.Assignee.ID), httpapi.OrNull(g.State.Assignee.Name), newSpikeBody(g.State.Spike),
 		},
+		itemsOf(g.State.Links, newLinkBody),
 	}
 }
 
