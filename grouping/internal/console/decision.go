@@ -189,7 +189,7 @@ func (p *groupPages) carryOut(r *http.Request, request groups.Request, id string
 	case doUnmerge:
 		_, err = p.service.Merges.Unmerge(r.Context(), request, merging)
 	case doSplit:
-		_, err = p.service.Merges.Split(r.Context(), request, id, r.PostForm.Get("occurrence"), ifVersion)
+		_, err = p.service.Merges.Split(r.Context(), request, id, r.PostForm.Get("hash"), ifVersion)
 	case doLink:
 		field := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
 		err = p.link(r, request, id, ifVersion, field("url"), grouping.Link{URL: field("url"), Title: field("title"), Webhook: field("webhook")})

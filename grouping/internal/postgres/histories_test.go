@@ -122,13 +122,16 @@ func (h *history) idOf(group string) string {
 
 // split is what a split of errors like one decides.
 func (h *history) split(o grouping.Occurrence, f grouping.Fingerprint) (like, made string) {
-	like = f.At(grouping.Levels[1]).Hash.String()
-	decided, err := grouping.Family{Head: grouping.GroupVersion{ID: "g"}}.Split("g", o.Project, grouping.SplitHashes{Stack: f.At(grouping.Levels[1]).Hash}, []grouping.SplitHashes{{}}, nil, h.now)
+	hash := stackOf(f)
+	decided, err := grouping.Family{Head: grouping.GroupVersion{ID: "g"}}.Split("g", o.Project, hash, []grouping.SplitHashes{{Stack: hash}, {}}, nil, h.now)
 	if err != nil {
 		h.Fatal(err)
 	}
-	return like, decided["g"].Into
+	return hash.String(), decided["g"].Into
 }
+
+// stackOf is the hash by which errors can be split off.
+func stackOf(f grouping.Fingerprint) grouping.Hash { return f.At(grouping.Levels[1]).Hash }
 
 func (h *history) groups() []string {
 	seen := map[string]bool{}
@@ -369,19 +372,21 @@ func (h *history) unmerge() {
 
 func (h *history) splitOff() {
 	o := h.applied[h.random.IntN(len(h.applied))]
+	var g grouping.Grouper
+	like := stackOf(g.Fingerprint(o.Error))
 	h.asOrganization(func(ctx context.Context, tx pgx.Tx) error {
 		families, err := postgres.LockFamilies(ctx, tx, pg.Organization(h.organization), []string{h.idOf(h.own(o))})
 		if err != nil {
 			return err
 		}
-		of, alike, samples, err := postgres.FindSplitHashes(ctx, tx, pg.Organization(h.organization), families[0], o.Entry)
+		of, samples, err := postgres.FindSplitHashes(ctx, tx, pg.Organization(h.organization), families[0], like)
 		if errors.Is(err, postgres.ErrNoSample) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		decided, err := families[0].Versions().Split(of.Group.ID, of.Group.Project, alike, samples, nil, h.now)
+		decided, err := families[0].Versions().Split(of.Group.ID, of.Group.Project, like, samples, nil, h.now)
 		var invalid grouping.Invalid
 		if errors.As(err, &invalid) {
 			return nil
