@@ -174,7 +174,12 @@ func TestSplitsStick(t *testing.T) {
 		t.Error("the library changes nothing, or too much")
 	}
 	var g grouping.Grouper
-	if _, why := count("one", at(2), grouping.Learned{Splits: splits}).Describe(&g); why.Scope != grouping.ScopeSplit || why.Parts[len(why.Parts)-1] != (grouping.Part{Kind: "group", Value: "grp_1"}) {
+	split := count("one", at(2), grouping.Learned{Splits: splits})
+	_, why := split.Describe(&g)
+	if got, want := split.Samples[0].Created(why), "Its first error came. Errors like it were split off from grp_1."; got != want {
+		t.Errorf("its cause is %q, want %q", got, want)
+	}
+	if why.Scope != grouping.ScopeSplit || why.Parts[len(why.Parts)-1] != (grouping.Part{Kind: "group", Value: "grp_1"}) {
 		t.Errorf("why: %+v", why)
 	}
 }

@@ -93,6 +93,15 @@ func (c *Count) Describe(g *Grouper) (Description, Explanation) {
 	return d, why
 }
 
+// Created says why a sample created a group that is explained so.
+func (s *Sample) Created(why Explanation) string {
+	cause := "Its first error came" + in(Seen{Environment: s.Environment, Release: s.Release}) + "."
+	if at := slices.IndexFunc(why.Parts, func(p Part) bool { return why.Rule == RuleSplit && p.Kind == "group" }); at >= 0 {
+		cause += " Errors like it were split off from " + why.Parts[at].Value + "."
+	}
+	return cause
+}
+
 // BudgetPeriod is the span of acceptance
 // that one budget of new groups covers.
 const BudgetPeriod = time.Hour
