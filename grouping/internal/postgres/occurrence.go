@@ -223,14 +223,20 @@ func (c Context) of(environment string) *grouping.EntryContext {
 
 const maxValue = 200 // bytes of a value in a context
 
-// encodeContext is that of an occurrence; nil: there is none.
-func encodeContext(o grouping.Occurrence) *string {
+// storedContext is that of an occurrence.
+func storedContext(o grouping.Occurrence) Context {
 	stored := Context{Service: storable(trace.Clip(o.Service, maxValue)), Metadata: map[string]string{}}
 	if c := o.Error.Context; c != nil {
 		for path, value := range c.Metadata {
 			stored.Metadata[storable(path)] = storable(trace.Clip(value, maxValue))
 		}
 	}
+	return stored
+}
+
+// encodeContext is that of an occurrence; nil: there is none.
+func encodeContext(o grouping.Occurrence) *string {
+	stored := storedContext(o)
 	if stored.Service == "" && len(stored.Metadata) == 0 {
 		return nil
 	}
