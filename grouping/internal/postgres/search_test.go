@@ -305,7 +305,9 @@ func typesOf(t *testing.T, pool *pgxpool.Pool, q postgres.GroupQuery) (types str
 // of merged groups by those of all.
 func TestReleasesOfGroupsAreBounded(t *testing.T) {
 	pool := open(t)
-	found := func(release string) bool { return typesOf(t, pool, postgres.GroupQuery{Release: release}) == "AlphaError" }
+	found := func(release string) bool {
+		return typesOf(t, pool, postgres.GroupQuery{Release: release}) == "AlphaError"
+	}
 	for n := range grouping.MaxGroupReleases + 2 {
 		mustApply(t, pool, in("prod", fmt.Sprint("r", n), time.Duration(n)*time.Minute))
 	}
