@@ -151,7 +151,8 @@ func joined(families []*postgres.Family, wanted MergeRequest) (into *postgres.Fa
 		case into == nil:
 			return nil, grouping.Invalid{Field: "into", Detail: fmt.Sprintf("There is no error group %q.", wanted.Into), Fix: "Name a group of the project."}
 		case f.Head.Group.Project != into.Head.Group.Project:
-			return nil, grouping.Invalid{Field: "into", Detail: fmt.Sprintf("%q and %q are of different projects.", id, into.Head.Group.ID), Fix: "Merge groups of one project."}
+			return nil, grouping.Invalid{Field: "into", Detail: fmt.Sprintf("%q and %q are of different projects.", id, into.Head.Group.ID),
+				Fix: "Merge groups of one project."}
 		case f != into && f.Head.Group.ID != id:
 			return nil, grouping.Invalid{Detail: fmt.Sprintf("The group %q was merged into %s.", id, f.Head.Group.ID),
 				Fix: "Merge that group instead, or take this one out of it first."}
