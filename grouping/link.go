@@ -60,7 +60,8 @@ func notInID(r rune) bool {
 // checkLinks returns the first fault of the links that a group is to have, an Invalid.
 func checkLinks(links []Link) error {
 	if len(links) > MaxLinks {
-		return Invalid{"external_links", fmt.Sprintf("There are %d links.", len(links)), fmt.Sprintf("A group has at most %d. Leave out those that are not needed.", MaxLinks)}
+		return Invalid{"external_links", fmt.Sprintf("There are %d links.", len(links)),
+			fmt.Sprintf("A group has at most %d. Leave out those that are not needed.", MaxLinks)}
 	}
 	for i, link := range links {
 		var invalid Invalid

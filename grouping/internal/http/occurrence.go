@@ -69,7 +69,8 @@ func newFrameBody(exception int, f postgres.Frame) frameBody {
 
 func newOccurrenceBody(o postgres.Occurrence) occurrenceBody {
 	body := occurrenceBody{
-		EntryID: o.Entry, Time: o.At.UTC(), Environment: o.Environment, Hash: httpapi.OrNull(o.SplitHash), Message: o.Message, Exceptions: []exceptionBody{}, Frames: []frameBody{},
+		EntryID: o.Entry, Time: o.At.UTC(), Environment: o.Environment, Hash: httpapi.OrNull(o.SplitHash), Message: o.Message,
+		Exceptions: []exceptionBody{}, Frames: []frameBody{},
 	}
 	if words := o.Severity.Names(); len(words) > 0 {
 		body.Level = words[0]

@@ -242,7 +242,8 @@ func addUp(ctx context.Context, tx pgx.Tx, organization string, heads []string) 
 		UPDATE error_groups head SET count = all_of.count, first_seen = all_of.first_seen, last_seen = all_of.last_seen, seen_minute = all_of.seen_minute,
 		       levels = all_of.levels, expires = all_of.expires, arrived = all_of.arrived, samples = all_of.samples, members = all_of.members,
 		       first_release = all_of.first_release, last_release = coalesce(all_of.last_release, ''),
-		       releases = array(SELECT release FROM (SELECT release, min(cardinality(m.releases) - n) AS age FROM error_groups m, unnest(m.releases) WITH ORDINALITY AS r (release, n)
+		       releases = array(SELECT release FROM (SELECT release, min(cardinality(m.releases) - n) AS age
+		           FROM error_groups m, unnest(m.releases) WITH ORDINALITY AS r (release, n)
 		           WHERE m.organization = $1 AND m.merged_into = head.id GROUP BY release ORDER BY age, release LIMIT ` + strconv.Itoa(grouping.MaxGroupReleases) + `) last
 		           ORDER BY age DESC, release),
 		       environments = array(SELECT DISTINCT e FROM error_groups m, unnest(m.environments) AS e
