@@ -169,6 +169,7 @@ type Command struct {
 	Note       string
 	Mentions   []string // ids of the members whom the note mentions; see Named
 	Unknown    []string // what the note has after an @ that mentions nobody
+	Links      *[]Link  // all that the group is to have; nil: as they are
 	IfVersion  *int64   // refuses another version; nil: none
 }
 
@@ -218,6 +219,9 @@ func (s State) Decide(c Command, version int64, now time.Time) (decided []Decisi
 	if c.Note != "" {
 		decided = append(decided, Decision{Kind: WasNoted, Note: c.Note, Mentions: c.Mentions, Unknown: c.Unknown})
 	}
+	if c.Links != nil {
+		decided = append(decided, s.linked(*c.Links)...)
+	}
 	if version+int64(len(decided)) > MaxDecisions && len(decided) > 0 {
 		return nil, ErrFull
 	}
@@ -246,8 +250,8 @@ func (s State) changeOf(c Command) (d Decision, changes bool) {
 
 func (c Command) check(now time.Time) error {
 	switch {
-	case c.Status == "" && c.Assign == nil && c.Note == "":
-		return Invalid{"", "The request decides nothing.", "Send a status, an assignee or a note."}
+	case c.Status == "" && c.Assign == nil && c.Note == "" && c.Links == nil:
+		return Invalid{"", "The request decides nothing.", "Send a status, an assignee, a note or external_links."}
 	case c.Status == Archived:
 		return Invalid{"status", "Only Weir archives, after as many quiet days as the project's error settings say.", "Use unresolved, resolved or ignored."}
 	case c.Status != Resolved && (c.Resolution.Release != "" || c.Resolution.Next):
@@ -261,6 +265,11 @@ func (c Command) check(now time.Time) error {
 	case c.Assign != nil && (utf8.RuneCountInString(c.Assign.ID) > MaxAssignee || !isLine(c.Assign.ID)):
 		return Invalid{"assignee", fmt.Sprintf("%q is nobody.", c.Assign.ID),
 			fmt.Sprintf("Use a member's id or a label of one line and at most %d characters; \"\" is nobody.", MaxAssignee)}
+	}
+	if c.Links != nil {
+		if err := checkLinks(*c.Links); err != nil {
+			return err
+		}
 	}
 	return c.checkUntil(now)
 }

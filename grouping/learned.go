@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/weirlog/weir/grouping/trace"
 )
@@ -19,6 +20,26 @@ type Learned struct {
 	Newest    int64    // version of the project's rules; 0: there are none
 	Before    int      // values learned from this ordinal on are not applied; 0: all are
 	Maps      bool     // the project has source maps
+	Owners    []OwnerPaths
+}
+
+// OwnerPaths are the paths in metadata that rules about owners ask for, of errors accepted from a time on.
+type OwnerPaths struct {
+	Since time.Time `json:"since"`
+	Paths []string  `json:"paths"`
+}
+
+// Asked are the paths in metadata that rules ask for of an error that was accepted at a time.
+func (l Learned) Asked(accepted time.Time) (paths []string) {
+	if l.Rules != nil {
+		paths = l.Rules.Paths
+	}
+	for _, of := range slices.Backward(l.Owners) { // the earliest first
+		if !of.Since.After(accepted) {
+			return slices.Compact(slices.Sorted(slices.Values(slices.Concat(paths, of.Paths))))
+		}
+	}
+	return paths
 }
 
 func (l Learned) limit() int {

@@ -1,10 +1,10 @@
 package grouping
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"github.com/weirlog/weir/grouping/trace"
@@ -19,8 +19,7 @@ const (
 
 // A Link leads from a group to what other systems know of it, such as a ticket.
 type Link struct {
-	ID      string `json:"id"`
-	URL     string `json:"url"`
+	URL     string `json:"url"` // a group has one link to each
 	Title   string `json:"title,omitempty"`
 	Webhook string `json:"webhook,omitempty"` // id of the organization's webhook that is told when the group is resolved or comes back; empty: none
 }
@@ -49,40 +48,47 @@ func (l Link) Check() error {
 	return nil
 }
 
-// Link decides that a group has a link. One with this address is replaced, and keeps its id.
-func (s State) Link(link Link, version int64, now time.Time) (decided []Decision, err error) {
-	if err := link.Check(); err != nil {
-		return nil, err
+// checkLinks returns the first fault of the links that a group is to have, an Invalid.
+func checkLinks(links []Link) error {
+	if len(links) > MaxLinks {
+		return Invalid{"external_links", fmt.Sprintf("There are %d links.", len(links)),
+			fmt.Sprintf("A group has at most %d. Leave out those that are not needed.", MaxLinks)}
 	}
-	if at := slices.IndexFunc(s.Links, func(l Link) bool { return l.URL == link.URL }); at >= 0 {
-		if link.ID = s.Links[at].ID; link == s.Links[at] {
-			return nil, nil
+	for i, link := range links {
+		var invalid Invalid
+		if errors.As(link.Check(), &invalid) {
+			invalid.Field = fmt.Sprintf("external_links/%d/%s", i, invalid.Field)
+			return invalid
 		}
-	} else if len(s.Links) >= MaxLinks {
-		return nil, Invalid{"url", fmt.Sprintf("The group has %d links, as many as it may.", MaxLinks), "Remove one that is not needed."}
+		if linkAt(links, link.URL) < i {
+			return Invalid{fmt.Sprintf("external_links/%d/url", i), "Another link leads there.", "Send each address once."}
+		}
 	}
-	return s.linked(Decision{Kind: WasLinked, At: now, Link: link}, version)
+	return nil
 }
 
-// Unlink decides that a group no longer has a link; what is so already needs no decision.
-func (s State) Unlink(id string, version int64, now time.Time) (decided []Decision, err error) {
-	at := slices.IndexFunc(s.Links, func(l Link) bool { return l.ID == id })
-	if at < 0 {
-		return nil, nil
-	}
-	return s.linked(Decision{Kind: WasUnlinked, At: now, Link: s.Links[at]}, version)
+func linkAt(links []Link, url string) int {
+	return slices.IndexFunc(links, func(l Link) bool { return l.URL == url })
 }
 
-func (s State) linked(d Decision, version int64) ([]Decision, error) {
-	if version >= MaxDecisions {
-		return nil, ErrFull
+// linked decides that a group has these links, and no others.
+func (s State) linked(links []Link) (decided []Decision) {
+	for _, link := range s.Links {
+		if linkAt(links, link.URL) < 0 {
+			decided = append(decided, Decision{Kind: WasUnlinked, Link: link})
+		}
 	}
-	return []Decision{d}, nil
+	for _, link := range links {
+		if !slices.Contains(s.Links, link) {
+			decided = append(decided, Decision{Kind: WasLinked, Link: link})
+		}
+	}
+	return decided
 }
 
 // link applies a decision about a link.
 func (s *State) link(d Decision) {
-	at := slices.IndexFunc(s.Links, func(l Link) bool { return l.ID == d.Link.ID })
+	at := linkAt(s.Links, d.Link.URL)
 	links := slices.Clone(s.Links)
 	switch {
 	case d.Kind == WasUnlinked && at >= 0:

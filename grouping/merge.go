@@ -44,7 +44,7 @@ func (f Family) Merge(others []Family, ifVersion *int64, now time.Time) (GroupDe
 		}
 	}
 	if n := len(f.Members) + len(decided); n > MaxMembers {
-		return nil, Invalid{"groups", fmt.Sprintf("The group would then consist of %s others.", thousands(n)),
+		return nil, Invalid{"into", fmt.Sprintf("The group would then consist of %s others.", thousands(n)),
 			fmt.Sprintf("Merge at most %s groups into one.", thousands(MaxMembers))}
 	}
 	if len(decided) > 0 && f.Head.full() {

@@ -37,7 +37,7 @@ func TestRegroup(t *testing.T) {
 	unmerge := func(f grouping.Family, ids ...string) func(*int64) (grouping.GroupDecisions, error) {
 		return func(ifVersion *int64) (grouping.GroupDecisions, error) { return f.Unmerge(ids, ifVersion, at(60)) }
 	}
-	split := func(f grouping.Family, group string, of grouping.SplitHashes, samples ...grouping.SplitHashes) func(*int64) (grouping.GroupDecisions, error) {
+	split := func(f grouping.Family, group string, of grouping.Hash, samples ...grouping.SplitHashes) func(*int64) (grouping.GroupDecisions, error) {
 		return func(ifVersion *int64) (grouping.GroupDecisions, error) {
 			return f.Split(group, "shop", of, samples, ifVersion, at(60))
 		}
@@ -49,19 +49,20 @@ func TestRegroup(t *testing.T) {
 		"merge two":                       {merge(family("A"), family("B"), family("C")), "A merged [B C]; B merged into A; C merged into A"},
 		"merge what has members":          {merge(family("A", "a"), family("B", "b")), "A merged [B b]; B merged into A; b merged into A: The group that it belonged to was merged."},
 		"merge with itself":               {merge(family("A", "a"), family("A", "a")), ""},
-		"merge beyond the bound":          {merge(many, family("A")), "groups"},
+		"merge beyond the bound":          {merge(many, family("A")), "into"},
 		"merge a full group":              {merge(family("A"), full), "full"},
 		"merge into a full group":         {merge(full, family("A")), "full"},
 		"take out":                        {unmerge(family("A", "a", "b"), "b"), "A unmerged [b]; b unmerged from A"},
 		"take out of a full group":        {unmerge(grouping.Family{Head: full.Head, Members: family("", "a").Members}, "a"), "F unmerged [a]; a unmerged from F"},
 		"take out what is on its own":     {unmerge(family("A", "a"), "B"), ""},
 		"take out the head":               {unmerge(family("A", "a"), "A"), "groups/0"},
-		"split by the message or frames":  {split(family("A"), "A", other, a, other), "A split stack into *"},
-		"split by all frames":             {split(family("A"), "A", a, a, b), "A split trace into *"},
-		"split a member":                  {split(family("A", "m"), "m", a, a, other), "A split [*]; m split stack into *"},
-		"split where all are equal":       {split(family("A"), "A", a, a, a), "occurrence"},
-		"split without a trace":           {split(family("A"), "A", grouping.SplitHashes{}, a, grouping.SplitHashes{}), "occurrence"},
-		"split what is full":              {split(full, "F", a, a, b), "full"},
+		"split by the message or frames":  {split(family("A"), "A", other.Stack, a, other), "A split stack into *"},
+		"split by all frames":             {split(family("A"), "A", a.Trace, a, b), "A split trace into *"},
+		"split a member":                  {split(family("A", "m"), "m", a.Stack, a, other), "A split [*]; m split stack into *"},
+		"split where all are equal":       {split(family("A"), "A", a.Trace, a, a), "hash"},
+		"split where stacks are equal":    {split(family("A"), "A", a.Stack, a, b), "hash"},
+		"split without a trace":           {split(family("A"), "A", grouping.Hash{}, a, grouping.SplitHashes{}), "hash"},
+		"split what is full":              {split(full, "F", a.Trace, a, b), "full"},
 		"take out the same twice at once": {unmerge(family("A", "a"), "a", "a"), "A unmerged [a]; a unmerged from A"},
 	} {
 		decided, err := c.when(nil)
@@ -173,7 +174,12 @@ func TestSplitsStick(t *testing.T) {
 		t.Error("the library changes nothing, or too much")
 	}
 	var g grouping.Grouper
-	if _, why := count("one", at(2), grouping.Learned{Splits: splits}).Describe(&g); why.Scope != grouping.ScopeSplit || why.Parts[len(why.Parts)-1] != (grouping.Part{Kind: "group", Value: "grp_1"}) {
+	split := count("one", at(2), grouping.Learned{Splits: splits})
+	_, why := split.Describe(&g)
+	if got, want := split.Samples[0].Created(why), "Its first error came. Errors like it were split off from grp_1."; got != want {
+		t.Errorf("its cause is %q, want %q", got, want)
+	}
+	if why.Scope != grouping.ScopeSplit || why.Parts[len(why.Parts)-1] != (grouping.Part{Kind: "group", Value: "grp_1"}) {
 		t.Errorf("why: %+v", why)
 	}
 }

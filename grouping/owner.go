@@ -2,6 +2,7 @@ package grouping
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -27,23 +28,42 @@ type OwnerRule struct {
 	Host        string `json:"host,omitempty"`
 	Release     string `json:"release,omitempty"`
 	Assignee    string `json:"assignee"` // a member's id or a label
+
+	Metadata map[string]string `json:"metadata,omitempty"` // patterns of values at paths, as in Paths; bounded by maxRulePaths
 }
 
 // OwnerFields are the names of a rule's patterns, in the order in which they are written.
 var OwnerFields = [...]string{"path", "function", "environment", "service", "host", "release"}
 
-// Pattern is the pattern of that name.
-func (r *OwnerRule) Pattern(name string) *string {
+// pattern is the pattern of one of OwnerFields.
+func (r *OwnerRule) pattern(name string) *string {
 	return [...]*string{&r.Path, &r.Function, &r.Environment, &r.Service, &r.Host, &r.Release}[slices.Index(OwnerFields[:], name)]
 }
+
+// An ownerPattern is one of a rule. Its name is one of OwnerFields, or a path in metadata.
+type ownerPattern struct{ name, pattern string }
+
+// patterns are those of a rule in the order in which they are written.
+func (r *OwnerRule) patterns() (all []ownerPattern) {
+	for _, name := range OwnerFields {
+		if pattern := *r.pattern(name); pattern != "" {
+			all = append(all, ownerPattern{name, pattern})
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(r.Metadata)) {
+		all = append(all, ownerPattern{string(fieldMetadata) + path, r.Metadata[path]})
+	}
+	return all
+}
+
+// ownerFields are all for people.
+var ownerFields = strings.Join(OwnerFields[:], ", ") + ", metadata.NAME"
 
 // String writes the patterns of a rule.
 func (r OwnerRule) String() string {
 	var words []string
-	for _, name := range OwnerFields {
-		if pattern := *r.Pattern(name); pattern != "" {
-			words = append(words, name+":"+quoteWord(pattern))
-		}
+	for _, p := range r.patterns() {
+		words = append(words, p.name+":"+quoteWord(p.pattern))
 	}
 	return strings.Join(words, " ")
 }
@@ -58,21 +78,37 @@ func quoteWord(word string) string {
 // Owners are the rules of a project. The first one that matches counts.
 type Owners []OwnerRule
 
+// Equal reports whether rules are the same in the same order.
+func (o Owners) Equal(other Owners) bool {
+	return slices.EqualFunc(o, other, func(a, b OwnerRule) bool { return a.Assignee == b.Assignee && slices.Equal(a.patterns(), b.patterns()) })
+}
+
+// Paths are those in metadata that rules ask for, sorted.
+func (o Owners) Paths() []string {
+	asked := map[string]string{} // bounded by the rules
+	for _, rule := range o {
+		maps.Copy(asked, rule.Metadata)
+	}
+	return slices.Sorted(maps.Keys(asked))
+}
+
 // Check returns the first fault, an Invalid.
 func (o Owners) Check() error {
 	if len(o) > MaxOwnerRules {
 		return Invalid{"rules", fmt.Sprintf("There are %d rules.", len(o)), fmt.Sprintf("Use at most %d.", MaxOwnerRules)}
 	}
+	if n := len(o.Paths()); n > maxRulePaths {
+		return Invalid{"rules", fmt.Sprintf("The rules ask for %d different values of metadata.", n), fmt.Sprintf("Ask for at most %d.", maxRulePaths)}
+	}
 	for i, rule := range o {
 		field := fmt.Sprintf("rules/%d/", i)
 		if rule.String() == "" {
 			return Invalid{strings.TrimSuffix(field, "/"), fmt.Sprintf("Rule %d has no pattern.", i+1),
-				"Name a " + strings.Join(OwnerFields[:], ", ") + "; path:** is any."}
+				"Name a " + ownerFields + "; path:** is any."}
 		}
-		for _, name := range OwnerFields {
-			if pattern := *rule.Pattern(name); len(pattern) > maxOwnerPattern || !isLine(pattern) || strings.Contains(pattern, `"`) {
-				return Invalid{field + name, fmt.Sprintf("The %s of rule %d is %q.", name, i+1, trace.Clip(pattern, maxOwnerPattern)),
-					fmt.Sprintf("Use one line of at most %d bytes without quotes.", maxOwnerPattern)}
+		for _, p := range rule.patterns() {
+			if fault := p.check(); fault != (Invalid{}) {
+				return Invalid{field + fault.Field, fmt.Sprintf("Rule %d: %s", i+1, fault.Detail), fault.Fix}
 			}
 		}
 		if rule.Assignee == "" || utf8.RuneCountInString(rule.Assignee) > MaxAssignee || !isLine(rule.Assignee) {
@@ -83,9 +119,27 @@ func (o Owners) Check() error {
 	return nil
 }
 
+// check returns what is wrong with a pattern; zero: nothing is.
+func (p ownerPattern) check() Invalid {
+	field := p.name
+	if path, is := strings.CutPrefix(p.name, string(fieldMetadata)); is {
+		field = "metadata"
+		if !isPath(path) || strings.ContainsAny(path, `:"`) {
+			return Invalid{field, fmt.Sprintf("%q is not a path in metadata.", trace.Clip(path, maxPath)),
+				fmt.Sprintf("Use names with dots between, such as tenant.id; at most %d bytes without colons and quotes.", maxPath)}
+		}
+	}
+	if p.pattern == "" || len(p.pattern) > maxOwnerPattern || !isLine(p.pattern) || strings.Contains(p.pattern, `"`) {
+		return Invalid{field, fmt.Sprintf("The pattern of %s is %q.", p.name, trace.Clip(p.pattern, maxOwnerPattern)),
+			fmt.Sprintf("Use one line of 1 to %d bytes without quotes.", maxOwnerPattern)}
+	}
+	return Invalid{}
+}
+
 // Owned is what rules look at of a group.
 type Owned struct {
-	Calls                                   []Call // of own code, innermost first
+	Metadata                                map[string]string // of its first error, at the paths that rules asked for when it came; bounded by these
+	Calls                                   []Call            // of own code, innermost first
 	Environments, Services, Hosts, Releases []string
 }
 
@@ -132,7 +186,16 @@ func (r *OwnerRule) matches(of *Owned) bool {
 		return pattern == "" || slices.ContainsFunc(of.Calls, func(c Call) bool { return matches(pattern, c) })
 	}
 	return inCall(matchesFile, r.Path) && inCall(matchesFunction, r.Function) && matchesAny(r.Environment, of.Environments) &&
-		matchesAny(r.Service, of.Services) && matchesAny(r.Host, of.Hosts) && matchesAny(r.Release, of.Releases)
+		matchesAny(r.Service, of.Services) && matchesAny(r.Host, of.Hosts) && matchesAny(r.Release, of.Releases) && r.matchesMetadata(of.Metadata)
+}
+
+func (r *OwnerRule) matchesMetadata(of map[string]string) bool {
+	for path, pattern := range r.Metadata {
+		if value := of[path]; value == "" || !matchGlob(pattern, value, 0) {
+			return false
+		}
+	}
+	return true
 }
 
 func matchesAny(pattern string, values []string) bool {
@@ -227,8 +290,9 @@ func parseOwner(line string) (rule OwnerRule, fault string) {
 	rule.Assignee = strings.TrimSpace(line[at+len(ownerArrow):])
 	for rest := strings.TrimSpace(line[:at]); rest != ""; rest = strings.TrimSpace(rest) {
 		name, after, found := strings.Cut(rest, ":")
-		if !found || !slices.Contains(OwnerFields[:], name) {
-			return rule, fmt.Sprintf("%q is not one of %s.", trace.Clip(name, maxOwnerPattern), strings.Join(OwnerFields[:], ", "))
+		path, ofMetadata := strings.CutPrefix(name, string(fieldMetadata))
+		if !found || !ofMetadata && !slices.Contains(OwnerFields[:], name) {
+			return rule, fmt.Sprintf("%q is not one of %s.", trace.Clip(name, maxOwnerPattern), ownerFields)
 		}
 		var value string
 		if quoted, is := strings.CutPrefix(after, `"`); is {
@@ -236,13 +300,27 @@ func parseOwner(line string) (rule OwnerRule, fault string) {
 		} else {
 			value, rest, _ = strings.Cut(after, " ")
 		}
-		if pattern := rule.Pattern(name); *pattern == "" {
-			*pattern = value
-		} else {
+		if !rule.add(name, path, value) {
 			return rule, name + " is named twice."
 		}
 	}
 	return rule, ""
+}
+
+// add adds a pattern, of a path in metadata unless that is its name, if it is the first of its name.
+func (r *OwnerRule) add(name, path, pattern string) bool {
+	if path == name {
+		into := r.pattern(name)
+		first := *into == ""
+		*into = pattern
+		return first
+	}
+	if r.Metadata == nil {
+		r.Metadata = map[string]string{} // bounded by the line
+	}
+	_, again := r.Metadata[path]
+	r.Metadata[path] = pattern
+	return !again
 }
 
 // ByID are the rules with the ids of members in place of their names.

@@ -15,6 +15,7 @@ func TestOwners(t *testing.T) {
 	of := grouping.Owned{
 		Calls:        []grouping.Call{{File: "/srv/shop/src/pay/card/charge.go", Function: "pay.charge"}, {File: `C:\shop\web\Cart.cs`, Function: "Acme.Shop.Cart.Total"}},
 		Environments: []string{"prod", "staging"}, Services: []string{"checkout"}, Hosts: []string{"web-1"}, Releases: []string{"shop@2.1.0"},
+		Metadata: map[string]string{"tenant.id": "acme-7", "region": ""},
 	}
 	for text, want := range map[string]string{
 		"path:src/pay/** => a":                    "a",
@@ -39,6 +40,11 @@ func TestOwners(t *testing.T) {
 		"path:src/mail/** => a\npath:src/** => b": "b",
 		"path:src/** => a\npath:src/pay/** => b":  "a",
 		"path:src/pay/** environment:dev => a":    "",
+		"metadata.tenant.id:acme* => a":           "a",
+		"metadata.tenant.id:acme => a":            "",
+		"metadata.region:* => a":                  "",
+		"metadata.plan:* => a":                    "",
+		"path:** metadata.tenant.id:*-8 => a":     "",
 		"# all others\n\npath:** => b c":          "b c",
 	} {
 		rules, err := grouping.ParseOwners(text)
@@ -62,6 +68,7 @@ func TestOwners(t *testing.T) {
 func TestOwnersAreReadAsWritten(t *testing.T) {
 	rules := grouping.Owners{
 		{Path: "src/pay dir/**", Environment: "prod", Assignee: "Payments team"}, {Function: "com.acme.*", Service: "a", Host: "b", Release: "c", Assignee: "mem_1"},
+		{Path: "a", Metadata: map[string]string{"tenant.id": "acme *", "plan": "gold"}, Assignee: "b"},
 	}
 	read, err := grouping.ParseOwners(rules.Text())
 	if err != nil || !reflect.DeepEqual(read, rules) {
@@ -74,14 +81,23 @@ func TestOwnerFaults(t *testing.T) {
 	for field, rules := range map[string]grouping.Owners{
 		"rules": make(grouping.Owners, 51), "rules/0": {{Assignee: "a"}}, "rules/0/path": {{Path: strings.Repeat("a", 201), Assignee: "a"}},
 		"rules/1/host": {{Path: "a", Assignee: "a"}, {Host: "a\nb", Assignee: "a"}}, "rules/0/assignee": {{Path: "a"}},
+		"rules/0/metadata": {{Metadata: map[string]string{"a..b": "x"}, Assignee: "a"}}, "rules/1/metadata": {{Path: "a", Assignee: "a"}, {Metadata: map[string]string{"a": ""}, Assignee: "a"}},
 	} {
 		var invalid grouping.Invalid
 		if err := rules.Check(); !errors.As(err, &invalid) || invalid.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+	many := grouping.Owners{{Metadata: map[string]string{}, Assignee: "a"}}
+	for n := range 11 {
+		many[0].Metadata[strings.Repeat("a", n+1)] = "x"
+	}
+	if err := many.Check(); err == nil || !strings.Contains(err.Error(), "11 different values") {
+		t.Errorf("many paths: %v", err)
+	}
 	for text, want := range map[string]string{
 		"path:a\npath:b => c": `Line 1: "path:a" has no =>.`, "path:a => b\n\nfile:a => b": `Line 3: "file" is not one of`, "path:a path:b => c": "path is named twice",
+		"metadata.a:b metadata.a:b => c": "metadata.a is named twice", "metadata:a => b": `"metadata" is not one of`, "metadata.a => b": "is not one of",
 		"path:a =>": "assigns to",
 	} {
 		if _, err := grouping.ParseOwners(text); err == nil || !strings.Contains(err.Error(), want) {

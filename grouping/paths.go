@@ -30,6 +30,11 @@ func DefaultPaths() Paths {
 	}
 }
 
+// isPath reports whether a text is a path in metadata.
+func isPath(text string) bool {
+	return text != "" && len(text) <= maxPath && isLine(text) && !strings.HasPrefix(text, ".") && !strings.HasSuffix(text, ".") && !strings.Contains(text, "..")
+}
+
 // Each returns the paths to each thing, by its name.
 func (p *Paths) Each() map[string]*[]string { // bounded by the things
 	return map[string]*[]string{"release": &p.Release, "service": &p.Service, "user": &p.User, "host": &p.Host}
@@ -42,7 +47,7 @@ func (p Paths) Check() error {
 			return Invalid{name, fmt.Sprintf("There are %d paths.", len(*paths)), fmt.Sprintf("Use at most %d.", MaxPaths)}
 		}
 		for _, path := range *paths {
-			if path == "" || len(path) > maxPath || !isLine(path) || strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") || strings.Contains(path, "..") {
+			if !isPath(path) {
 				return Invalid{name, fmt.Sprintf("%q is not a path.", path), fmt.Sprintf("Use names with dots between, such as user.id; at most %d bytes.", maxPath)}
 			}
 		}

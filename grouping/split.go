@@ -71,28 +71,34 @@ func (f Fingerprint) splitHashes(e Error) SplitHashes {
 	return SplitHashes{Trace: f.Strictest.Hash, Stack: f.At(Levels[stack]).Hash}
 }
 
-// Split decides that errors like a sample of a group of the family become
-// another group. They are compared at the loosest level at which samples of their group differ.
-func (f Family) Split(group, project string, of SplitHashes, samples []SplitHashes, ifVersion *int64, now time.Time) (GroupDecisions, error) {
-	level, hash := ScopeStack, func(a SplitHashes) Hash { return a.Stack }
-	differs := func(a SplitHashes) bool { return hash(a) != hash(of) }
-	if !slices.ContainsFunc(samples, differs) {
-		level, hash = ScopeTrace, func(a SplitHashes) Hash { return a.Trace }
+// at is the hash at a level.
+func (h SplitHashes) at(level HashScope) Hash {
+	if level == ScopeTrace {
+		return h.Trace
 	}
-	if of == (SplitHashes{}) || !slices.ContainsFunc(samples, differs) {
-		return nil, Invalid{"occurrence", "Nothing tells it from the other samples: their traces and whole messages are equal, or it has no usable trace.",
-			"Choose another one."}
+	return h.Stack
+}
+
+// Split decides that errors with a hash of a group of the family become another
+// group. It must be that of some samples of the group, and not of all.
+func (f Family) Split(group, project string, like Hash, samples []SplitHashes, ifVersion *int64, now time.Time) (GroupDecisions, error) {
+	level := ScopeTrace
+	if slices.ContainsFunc(samples, func(s SplitHashes) bool { return s.Stack == like }) {
+		level = ScopeStack
+	}
+	if like == (Hash{}) || !slices.ContainsFunc(samples, func(s SplitHashes) bool { return s.at(level) != like }) {
+		return nil, Invalid{"hash", "All samples of its group have it, so it tells none of them from the others.", "Use the hash of an occurrence that has one."}
 	}
 	if slices.ContainsFunc(f.all(), func(k GroupVersion) bool { return k.full() && (k.ID == group || k.ID == f.Head.ID) }) {
 		return nil, ErrFull
 	}
-	joins := hash(of).split()
+	joins := like.split()
 	made := GroupID(project, joins.Version, joins.Hash)
 	decided, err := f.decide(GroupDecisions{made: {}}, WasSplit, ifVersion, now)
 	if err != nil {
 		return nil, err
 	}
 	delete(decided, made)
-	decided[group] = Decision{Kind: WasSplit, At: now, Level: level, Like: hash(of).String(), Into: made}
+	decided[group] = Decision{Kind: WasSplit, At: now, Level: level, Like: like.String(), Into: made}
 	return decided, nil
 }

@@ -13,13 +13,14 @@ import (
 
 // Bounds of what is kept of a group.
 const (
-	MaxEnvironments = 50  // different ones of a group; further ones are not named
-	MaxEnvironment  = 256 // bytes of a name; what follows distinguishes no two
-	FirstSamples    = 5   // occurrences that are never replaced: the first
-	NewestSamples   = 20  // and the newest
-	MaxSamples      = FirstSamples + NewestSamples
-	newestSamples   = 5  // of one tally: the newest of a storm are much alike
-	maxSeen         = 20 // environments and releases of one tally that are told apart
+	MaxGroupReleases = 50  // of a group, those that came last; first and last one are kept beside them
+	MaxEnvironments  = 50  // different ones of a group; further ones are not named
+	MaxEnvironment   = 256 // bytes of a name; what follows distinguishes no two
+	FirstSamples     = 5   // occurrences that are never replaced: the first
+	NewestSamples    = 20  // and the newest
+	MaxSamples       = FirstSamples + NewestSamples
+	newestSamples    = 5  // of one tally: the newest of a storm are much alike
+	maxSeen          = 20 // environments and releases of one tally that are told apart
 )
 
 // Tally adds up occurrences before they are
@@ -93,6 +94,15 @@ func (c *Count) Describe(g *Grouper) (Description, Explanation) {
 		why.Parts = append(why.Parts, Part{"group", split.From})
 	}
 	return d, why
+}
+
+// Created says why a sample created a group that is explained so.
+func (s *Sample) Created(why Explanation) string {
+	cause := "Its first error came" + in(Seen{Environment: s.Environment, Release: s.Release}) + "."
+	if at := slices.IndexFunc(why.Parts, func(p Part) bool { return why.Rule == RuleSplit && p.Kind == "group" }); at >= 0 {
+		cause += " Errors like it were split off from " + why.Parts[at].Value + "."
+	}
+	return cause
 }
 
 // BudgetPeriod is the span of acceptance
@@ -242,6 +252,16 @@ func (c *Count) Releases() (first, last string) {
 		}
 	}
 	return first, last
+}
+
+// SeenReleases are the releases of its errors, in the order in which they came, at most MaxGroupReleases.
+func (c *Count) SeenReleases() (names []string) {
+	for _, s := range slices.SortedStableFunc(slices.Values(c.Seen), func(a, b Seen) int { return a.Accepted.Compare(b.Accepted) }) {
+		if s.Release != "" && !slices.Contains(names, s.Release) {
+			names = append(names, s.Release)
+		}
+	}
+	return names[max(0, len(names)-MaxGroupReleases):]
 }
 
 // LastAccepted is when the last of its errors was accepted.

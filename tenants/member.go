@@ -269,8 +269,7 @@ func (m Member) Identify(cmd Identify) ([]Event, error) {
 	return []Event{MemberIdentified{Member: m.ID, Issuer: cmd.Identity.Issuer, Subject: cmd.Identity.Subject, At: cmd.At}}, nil
 }
 
-// A MailKind is one kind of mail about the account. Owners and
-// billing members get all that they have not unsubscribed from.
+// A MailKind is one kind of mail from which members can unsubscribe.
 type MailKind string
 
 // The kinds of mail. They are stored in events and part of links.
@@ -278,12 +277,27 @@ const (
 	ThresholdMail MailKind = "threshold" // a part of the quota or of a budget is used
 	ExhaustedMail MailKind = "exhausted" // a quota or budget is used up, or available again
 	StatementMail MailKind = "statement" // a period has its statement
+	MentionMail   MailKind = "mention"   // a note about an error mentions the member
 )
 
 // MailKinds lists all of them.
-func MailKinds() []MailKind { return []MailKind{ThresholdMail, ExhaustedMail, StatementMail} }
+func MailKinds() []MailKind {
+	return []MailKind{ThresholdMail, ExhaustedMail, StatementMail, MentionMail}
+}
 
-// ChooseMails is the command to get some kinds of mail and no others.
+// Mails are the kinds of mail that a role gets: owners and billing members those
+// about the account, and all but billing members those about errors.
+func (r Role) Mails() []MailKind {
+	return slices.DeleteFunc(MailKinds(), func(kind MailKind) bool {
+		if kind == MentionMail {
+			return !r.May(ErrorsRead)
+		}
+		return r != Owner && r != Billing
+	})
+}
+
+// ChooseMails is the command to get some kinds of mail and no others of those
+// that the member's role gets.
 type ChooseMails struct {
 	Wanted []MailKind
 	At     time.Time
@@ -317,21 +331,30 @@ func (m Member) ChooseMails(cmd ChooseMails) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
 	}
+	ofRole := m.Role.Mails()
+	return m.chooseMails(cmd.At, func(kind MailKind) bool {
+		if !slices.Contains(ofRole, kind) {
+			return m.Receives(kind)
+		}
+		return slices.Contains(cmd.Wanted, kind)
+	})
+}
+
+func (m Member) chooseMails(at time.Time, wants func(MailKind) bool) ([]Event, error) {
 	if !m.exists() {
 		return nil, ErrNotFound
 	}
-	without := slices.DeleteFunc(MailKinds(), func(kind MailKind) bool { return slices.Contains(cmd.Wanted, kind) })
+	without := slices.DeleteFunc(MailKinds(), wants)
 	if slices.Equal(without, m.WithoutMails) {
 		return nil, nil
 	}
-	return []Event{MemberMailsChosen{Member: m.ID, Without: without, At: cmd.At}}, nil
+	return []Event{MemberMailsChosen{Member: m.ID, Without: without, At: at}}, nil
 }
 
 // Unsubscribe decides that the member no longer
 // gets one kind of mail; otherwise as ChooseMails.
 func (m Member) Unsubscribe(kind MailKind, at time.Time) ([]Event, error) {
-	wanted := slices.DeleteFunc(MailKinds(), func(each MailKind) bool { return each == kind || !m.Receives(each) })
-	return m.ChooseMails(ChooseMails{Wanted: wanted, At: at})
+	return m.chooseMails(at, func(each MailKind) bool { return each != kind && m.Receives(each) })
 }
 
 // Receives reports whether the member gets a kind of mail.

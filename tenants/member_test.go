@@ -202,12 +202,15 @@ func TestMailDecisions(t *testing.T) {
 	without := func(kinds ...tenants.MailKind) tenants.Event {
 		return tenants.MemberMailsChosen{Member: "mem_1", Without: kinds, At: later}
 	}
-	const near, out, statement = tenants.ThresholdMail, tenants.ExhaustedMail, tenants.StatementMail
+	const near, out, statement, mention = tenants.ThresholdMail, tenants.ExhaustedMail, tenants.StatementMail, tenants.MentionMail
+	developer := tenants.MemberRoleChanged{Member: "mem_1", Role: tenants.Developer, At: later}
 	added, removed := memberAdded(), tenants.MemberRemoved{Member: "mem_1", At: later}
 	decide(t, map[string]decision[tenants.Member]{
-		"all, as before":         {given: []tenants.Event{added}, when: choose(statement, near, out)},
-		"some":                   {given: []tenants.Event{added}, when: choose(out), then: []tenants.Event{without(near, statement)}},
-		"none":                   {given: []tenants.Event{added}, when: choose(), then: []tenants.Event{without(near, out, statement)}},
+		"all, as before":         {given: []tenants.Event{added}, when: choose(statement, mention, near, out)},
+		"some":                   {given: []tenants.Event{added}, when: choose(out, mention), then: []tenants.Event{without(near, statement)}},
+		"none":                   {given: []tenants.Event{added}, when: choose(), then: []tenants.Event{without(near, out, statement, mention)}},
+		"none of a developer":    {given: []tenants.Event{added, developer}, when: choose(), then: []tenants.Event{without(mention)}},
+		"one of a former owner":  {given: []tenants.Event{added, without(near), developer}, when: choose(near, mention)},
 		"all again":              {given: []tenants.Event{added, without(near)}, when: choose(tenants.MailKinds()...), then: []tenants.Event{without([]tenants.MailKind{}...)}},
 		"a kind that is none":    {given: []tenants.Event{added}, when: choose("news"), faults: []string{"mails"}},
 		"no member any more":     {given: []tenants.Event{added, removed}, when: choose(), fails: tenants.ErrNotFound},

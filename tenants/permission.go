@@ -34,7 +34,7 @@ const (
 	UsageRead          Permission = "usage:read"
 	BudgetsManage      Permission = "budgets:manage"  // set and remove them; who sees the usage sees them
 	WebhooksManage     Permission = "webhooks:manage" // see and change them and their deliveries
-	MailsReceive       Permission = "mails:receive"   // get mail about the account, and choose which
+	MailsReceive       Permission = "mails:receive"   // get mail, and choose which of what the role gets
 )
 
 // Permissions lists all of them.
@@ -52,11 +52,11 @@ func (r Role) May(p Permission) bool {
 	case Owner:
 		return slices.Contains(Permissions(), p)
 	case Admin:
-		return Owner.May(p) && p != OwnersManage && p != DeletionsManage && p != MailsReceive
+		return Owner.May(p) && p != OwnersManage && p != DeletionsManage
 	case Developer:
 		return Viewer.May(p) || p == ProjectsWrite || p == APIKeysWrite || p == ServiceTokensRead || p == ErrorsDecide || p == SearchesShare
 	case Viewer:
-		return slices.Contains([]Permission{OrganizationRead, UsageRead, MembersRead, ProjectsRead, APIKeysRead, LogsRead, ErrorsRead}, p)
+		return slices.Contains([]Permission{OrganizationRead, UsageRead, MembersRead, ProjectsRead, APIKeysRead, LogsRead, ErrorsRead, MailsReceive}, p)
 	case Billing:
 		return p == OrganizationRead || p == UsageRead || p == BudgetsManage || p == WebhooksManage || p == MailsReceive
 	}

@@ -17,6 +17,12 @@ func TestErrorsAreDecidedAbout(t *testing.T) {
 	b.signIn(w.email, w.password)
 	b.open("/console/errors")
 	b.awaitText("Cannot read properties of undefined")
+	b.do(chromedp.KeyEvent("?"))
+	b.await(`document.querySelector("dialog").open && document.querySelector("dialog").innerText.includes("Assign to me")`)
+	b.do(chromedp.KeyEvent("e")) // which does nothing here
+	b.check("the keys of a list")
+	b.do(chromedp.KeyEvent("?"))
+	b.await(`!document.querySelector("dialog").open`)
 	b.do(chromedp.KeyEvent("j"))
 	b.await(`document.activeElement.matches("td a")`)
 	b.do(chromedp.KeyEvent("x"))
@@ -33,6 +39,15 @@ func TestErrorsAreDecidedAbout(t *testing.T) {
 	b.check("a regressed error")
 	b.open("/console/errors/" + w.group)
 	b.awaitText("It happened in 2.14.0 in prod after it was resolved.")
+	b.look("the trace comes after chart and actions", func(look string) {
+		if order := ask[bool](b, `["form.decide", ".histogram", "#sample .frames", "main dl", "#activity"].map((which) => document.querySelector(which).getBoundingClientRect().top).every((top, i, all) => !i || all[i - 1] < top)`); !order {
+			b.t.Errorf("%s: the parts of the page stand in another order", look)
+		}
+	})
+	b.do(chromedp.KeyEvent("?"))
+	b.await(`document.querySelector("dialog").open`)
+	b.do(chromedp.KeyEvent("\u001b"))
+	b.await(`!document.querySelector("dialog").open`)
 	b.check("a regressed group")
 	b.leave("button", "In the next release", "TypeError: Cannot read properties of undefined (reading 'total')")
 	b.awaitText("resolved in the release after 2.14.0")

@@ -160,13 +160,14 @@ type ErrorMember struct {
 	Count int64  `json:"count"`
 }
 
-// A Regrouping names what to merge, to take out or to split off.
+// A Regrouping names where to merge a group, what to take out of it or to split off.
 type Regrouping struct {
-	Groups     []string `json:"groups,omitempty"`
-	Occurrence string   `json:"occurrence,omitempty"`
+	Into   string   `json:"into,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+	Hash   string   `json:"hash,omitempty"`
 }
 
-// Regroup merges, unmerges or splits a group, and returns it.
+// Regroup merges, unmerges or splits a group, and returns the one that remains.
 func (c *Client) Regroup(ctx context.Context, key, group, does string, what Regrouping) (ErrorGroup, error) {
 	return c.changeGroup(ctx, key, http.MethodPost, "/error-groups/"+url.PathEscape(group)+"/"+does, what)
 }
@@ -200,6 +201,7 @@ func (c *Client) changeGroup(ctx context.Context, key, method, path string, what
 // An ErrorSample is one stored occurrence.
 type ErrorSample struct {
 	Entry       string    `json:"entry_id"`
+	Hash        string    `json:"hash"` // by which errors like it are split off; empty: nothing tells it from the others
 	Time        time.Time `json:"time"`
 	Level       string    `json:"level"`
 	Environment string    `json:"environment"`

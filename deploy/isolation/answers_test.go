@@ -33,8 +33,6 @@ import (
 // with the reason.
 var unproduced = map[string]string{
 	"PATCH /v1/error-groups/{group} 409":                        "two people at once: TestDecideAtOnce in grouping/internal/http",
-	"POST /v1/error-groups/{group}/links 409":                   "a group with 20 links: TestLinkFaults in grouping",
-	"DELETE /v1/error-groups/{group}/links/{link} 409":          "a group with 1,000 decisions: TestDecisions in grouping",
 	"POST /v1/error-groups/{group}/split 200":                   "a group whose samples differ: TestSplit in grouping/internal/http",
 	"POST /v1/error-groups/{group}/split 409":                   "two people at once: the same",
 	"POST /v1/error-groups/{group}/merge 409":                   "two people at once: TestMerge in grouping/internal/http",

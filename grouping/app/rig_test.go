@@ -82,6 +82,9 @@ func (r *rig) fact(record bus.Record) {
 	if err := json.Unmarshal(record.Value, &fact); err != nil || record.Header(contract.HeaderType) != contract.TypeErrorGroupCreated {
 		r.t.Errorf("cannot read the fact %s: %v", record.Value, err)
 	}
+	if fact.Entry == "" || !strings.HasPrefix(fact.Cause, "Its first error came") {
+		r.t.Errorf("a group without its cause: %s", record.Value)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.facts[record.Header(contract.HeaderID)] = fact

@@ -130,6 +130,8 @@ func samples() map[string]any {
 		contract.TypeErrorGroupCreated: &contract.ErrorGroupCreated{ErrorGroup: group, FirstSeen: at},
 		contract.TypeErrorGroupCreated + ".path": &contract.ErrorGroupCreated{ErrorGroup: group, FirstSeen: at,
 			Addressed: contract.Addressed{Path: "/console/errors/grp_1"}},
+		contract.TypeErrorGroupCreated + ".cause": &contract.ErrorGroupCreated{ErrorGroup: group, FirstSeen: at, Entry: "ent_1", Environment: "prod", Release: "2.14.0",
+			Cause: "Its first error came in 2.14.0 in prod.", Addressed: contract.Addressed{Path: "/console/errors/grp_1"}},
 		contract.TypeSearchAlertFired: &contract.SearchAlert{Organization: "org_1", Project: "prj_1", Search: "srch_1", Name: "Checkout fails", Query: "level:error checkout",
 			Before: "ok", Condition: "more_than", Threshold: 10, Entries: 12, From: at, To: at.Add(5 * time.Minute), Examples: []string{"checkout failed"}, At: at,
 			Addressed: contract.Addressed{MailTo: &contract.MailTo{Roles: []string{"owner"}, Members: []string{"mem_1"}}, Path: "/console/logs?q=checkout"}},

@@ -180,11 +180,15 @@ type ErrorGroup struct {
 	Culprit      string `json:"culprit"`
 }
 
-// ErrorGroupCreated is a fact on weir.grouping.v1: a new kind of
-// error was seen.
+// ErrorGroupCreated is a fact on weir.grouping.v1: a new kind of error was
+// seen. Weir itself creates groups, so that none has an actor.
 type ErrorGroupCreated struct {
 	ErrorGroup
-	FirstSeen time.Time `json:"first_seen"`
+	FirstSeen   time.Time `json:"first_seen"`
+	Entry       string    `json:"entry,omitempty"`       // id of the log entry that created it
+	Environment string    `json:"environment,omitempty"` // of this entry
+	Release     string    `json:"release,omitempty"`     // of this entry
+	Cause       string    `json:"cause,omitempty"`       // in words
 	Addressed
 }
 

@@ -177,6 +177,31 @@ func LevelChecks(r *http.Request) Checks {
 	return checks
 }
 
+// A Key is what the script "explore" does when somebody presses one of its keys.
+type Key struct {
+	Keys []string
+	Does string
+}
+
+var keySets = map[string][]Key{ // bounded by the sets
+	"list":   {{[]string{"/"}, "Go to the search line"}, {[]string{"j", "k"}, "Go to the next row or the one before"}, {[]string{"Enter"}, "Open the row"}},
+	"choose": {{[]string{"x"}, "Choose the row"}},
+	"decide": {{[]string{"e"}, "Resolve"}, {[]string{"i"}, "Ignore"}, {[]string{"a"}, "Assign to me"}},
+}
+
+// keysOf are the keys of sets: list has a search line and rows, of which some are
+// chosen in choose, and decide decides about errors. The template "keys" shows them.
+func keysOf(sets ...string) (keys []Key, err error) {
+	for _, name := range sets {
+		set, is := keySets[name]
+		if !is {
+			return nil, fmt.Errorf("there are no keys %q", name)
+		}
+		keys = append(keys, set...)
+	}
+	return keys, nil
+}
+
 // functions are those of templates.
 func functions() template.FuncMap {
 	return template.FuncMap{
@@ -187,6 +212,7 @@ func functions() template.FuncMap {
 		"when":     Instant,
 		"day":      day,
 		"clock":    clock,
+		"keys":     keysOf,
 		"datetime": func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
 	}
 }

@@ -215,9 +215,9 @@ func writeGroup(screen terminal.Screen, group client.ErrorGroup) error {
 	fmt.Fprintln(screen, "\nSamples:")
 	var rows [][]string
 	for _, o := range group.Occurrences {
-		rows = append(rows, []string{o.Time.Local().Format("2006-01-02 15:04:05.000"), o.Level, o.Environment, o.Message})
+		rows = append(rows, []string{o.Time.Local().Format("2006-01-02 15:04:05.000"), o.Level, o.Environment, o.Hash, o.Message})
 	}
-	return screen.Table([]string{"TIME", "LEVEL", "ENVIRONMENT", "MESSAGE"}, rows)
+	return screen.Table([]string{"TIME", "LEVEL", "ENVIRONMENT", "HASH", "MESSAGE"}, rows)
 }
 
 // writeTrace writes the errors of a chain with their calls. Calls of

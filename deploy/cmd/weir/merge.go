@@ -22,14 +22,17 @@ type regrouper struct {
 type errorsMerge struct{ regrouper }
 
 // Run is called by kong.
-func (c *errorsMerge) Run(ctx context.Context) error { return c.run(ctx, "merge") }
+func (c *errorsMerge) Run(ctx context.Context) error { return c.run(ctx, c.merge) }
 
 type errorsUnmerge struct{ regrouper }
 
 // Run is called by kong.
-func (c *errorsUnmerge) Run(ctx context.Context) error { return c.run(ctx, "unmerge") }
+func (c *errorsUnmerge) Run(ctx context.Context) error { return c.run(ctx, c.unmerge) }
 
-func (c *regrouper) run(ctx context.Context, does string) error {
+// A regroup does something about the others, and returns the group that remains.
+type regroup func(ctx context.Context, api *client.Client, into string, others []string) (client.ErrorGroup, error)
+
+func (c *regrouper) run(ctx context.Context, does regroup) error {
 	api, found, err := c.open()
 	if err != nil {
 		return err
@@ -39,7 +42,7 @@ func (c *regrouper) run(ctx context.Context, does string) error {
 	return c.regroup(ctx, api, terminal.Of(os.Stdout), does)
 }
 
-func (c *regrouper) regroup(ctx context.Context, api *client.Client, screen terminal.Screen, does string) error {
+func (c *regrouper) regroup(ctx context.Context, api *client.Client, screen terminal.Screen, does regroup) error {
 	ids := make([]string, 0, 1+len(c.Groups))
 	for _, named := range append([]string{c.Into}, c.Groups...) {
 		id, err := c.whole(ctx, api, named)
@@ -48,16 +51,29 @@ func (c *regrouper) regroup(ctx context.Context, api *client.Client, screen term
 		}
 		ids = append(ids, id)
 	}
-	group, err := api.Regroup(ctx, c.APIKey.Reveal(), ids[0], does, client.Regrouping{Groups: ids[1:]})
+	group, err := does(ctx, api, ids[0], ids[1:])
 	if err != nil {
 		return err
 	}
 	return writeRegrouped(screen, group)
 }
 
+func (c *regrouper) merge(ctx context.Context, api *client.Client, into string, others []string) (group client.ErrorGroup, err error) {
+	for _, id := range others {
+		if group, err = api.Regroup(ctx, c.APIKey.Reveal(), id, "merge", client.Regrouping{Into: into}); err != nil {
+			return group, fmt.Errorf("cannot merge %s: %w", id, err)
+		}
+	}
+	return group, nil
+}
+
+func (c *regrouper) unmerge(ctx context.Context, api *client.Client, from string, others []string) (client.ErrorGroup, error) {
+	return api.Regroup(ctx, c.APIKey.Reveal(), from, "unmerge", client.Regrouping{Groups: others})
+}
+
 type errorsSplit struct {
-	Group      string `arg:"" help:"Id of the group, or its beginning."`
-	Occurrence string `arg:"" help:"The entry of one of its samples, as --json shows it."`
+	Group string `arg:"" help:"Id of the group, or its beginning."`
+	Hash  string `arg:"" help:"The hash of one of its samples, as weir errors show has it."`
 
 	projectReader
 }
@@ -78,7 +94,7 @@ func (c *errorsSplit) split(ctx context.Context, api *client.Client, screen term
 	if err != nil {
 		return err
 	}
-	group, err := api.Regroup(ctx, c.APIKey.Reveal(), id, "split", client.Regrouping{Occurrence: c.Occurrence})
+	group, err := api.Regroup(ctx, c.APIKey.Reveal(), id, "split", client.Regrouping{Hash: c.Hash})
 	if err != nil {
 		return err
 	}

@@ -45,13 +45,13 @@ func fakeAPI(t *testing.T) (api *client.Client, asked func() string) {
 		requests = append(requests, string(body))
 		fmt.Fprint(w, strings.Replace(group(groupA, "TypeError: no total", ""), "unresolved", "resolved", 1))
 	})
-	mux.HandleFunc("POST /error-groups/"+groupA+"/{does}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /error-groups/{id}/{does}", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		requests = append(requests, string(body))
 		fmt.Fprint(w, group(groupA, "TypeError: no total", `,"merged":1,"members":[{"id":"`+groupB+`","title":"E: b","count":3}]`))
 	})
 	mux.HandleFunc("/error-groups/"+groupA, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, group(groupA, "TypeError: no total", `,"culprit":"total (cart.js)","members":[{"id":"grp_b","title":"E: b","count":3}],"occurrences":[{"entry_id":"e","time":"2026-11-21T09:30:00Z","level":"error",`+
+		fmt.Fprint(w, group(groupA, "TypeError: no total", `,"culprit":"total (cart.js)","members":[{"id":"grp_b","title":"E: b","count":3}],"occurrences":[{"entry_id":"e","hash":"0123","time":"2026-11-21T09:30:00Z","level":"error",`+
 			`"environment":"prod","message":"checkout failed","exceptions":[{"type":"TypeError","message":"no total","more_frames":2}],"frames":[`+
 			`{"exception":0,"function":"total","file":"/srv/cart.js","line":41,"in_app":true},{"exception":0,"module":"node","function":"emit","in_app":false}]}]`))
 	})
@@ -109,7 +109,7 @@ func TestErrorsShow(t *testing.T) {
 	testenv.Must(t, command.print(t.Context(), api, terminal.Screen{Writer: &out}))
 	for _, want := range []string{
 		"TypeError: no total\ngroup         " + groupA + "\n", "count         12,345\n", "culprit       total (cart.js)\nmerged        grp_b, 3 times: E: b\n",
-		"  at total /srv/cart.js:41\n  -  node.emit\n  … 2 more\n", "2026-11-21 09:30:00.000  error  prod         checkout failed\n",
+		"  at total /srv/cart.js:41\n  -  node.emit\n  … 2 more\n", "2026-11-21 09:30:00.000  error  prod         0123  checkout failed\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("there is no %q in\n%s", want, out.String())
@@ -126,20 +126,21 @@ func TestErrorsShow(t *testing.T) {
 // Groups are merged and split, by the beginnings of their ids.
 func TestErrorsMerge(t *testing.T) {
 	api, asked := fakeAPI(t)
-	merge, split := regrouper{Into: "grp_aaaaaaaa", Groups: []string{"grp_aaaaaaab"}}, errorsSplit{Group: groupA, Occurrence: "entry"}
+	merge, split := regrouper{Into: "grp_aaaaaaaa", Groups: []string{"grp_aaaaaaab"}}, errorsSplit{Group: groupA, Hash: "0123"}
 	merge.Project, merge.APIKey, split.APIKey = "prj_1", "key", "key"
 	var out strings.Builder
-	testenv.Must(t, merge.regroup(t.Context(), api, terminal.Screen{Writer: &out}, "unmerge"))
+	testenv.Must(t, merge.regroup(t.Context(), api, terminal.Screen{Writer: &out}, merge.merge))
+	testenv.Must(t, merge.regroup(t.Context(), api, terminal.Screen{Writer: &out}, merge.unmerge))
 	testenv.Must(t, split.split(t.Context(), api, terminal.Screen{Writer: &out}))
 	got := asked()
 	for _, sent := range []string{
-		"key /error-groups/" + groupA + "/unmerge\n" + `{"groups":["` + groupB + `"]}`, "key /error-groups/" + groupA + "/split\n" + `{"occurrence":"entry"}`,
+		"key /error-groups/" + groupB + "/merge\n" + `{"into":"` + groupA + `"}`, "key /error-groups/" + groupA + "/unmerge\n" + `{"groups":["` + groupB + `"]}`, "key /error-groups/" + groupA + "/split\n" + `{"hash":"0123"}`,
 	} {
 		if !strings.Contains(got, sent) {
 			t.Errorf("sent %s, want %s", got, sent)
 		}
 	}
-	if want := groupA + " has 1 others merged into it, and happened 12,345 times: TypeError: no total\n"; out.String() != want+want {
+	if want := groupA + " has 1 others merged into it, and happened 12,345 times: TypeError: no total\n"; out.String() != want+want+want {
 		t.Errorf("got %s", out.String())
 	}
 }

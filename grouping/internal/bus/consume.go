@@ -126,7 +126,7 @@ func count(add func(grouping.Occurrence), logs contract.LogsAccepted, learned gr
 		}
 		if e.hasError {
 			o := occurrence(e, logs, index)
-			o.Error.Learned, o.Error.Context = learned, contextOf(e, o, learned.Rules)
+			o.Error.Learned, o.Error.Context = learned, contextOf(e, o, learned)
 			add(o)
 		}
 		return nil

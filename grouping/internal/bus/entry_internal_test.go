@@ -36,11 +36,12 @@ func TestTheYear9999HeadsNoList(t *testing.T) {
 // The event of a new group has all members that were ever
 // published. Those of decisions are mapped where they are stored.
 func TestEveryEventIsMapped(t *testing.T) {
-	fact := outboxFact(postgres.NewGroup{Organization: "acme", Project: "shop", ID: "grp_1", FirstSeen: time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC)})
+	fact := outboxFact(postgres.NewGroup{Organization: "acme", Project: "shop", ID: "grp_1", FirstSeen: time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC),
+		Entry: "ent_1", Environment: "prod", Release: "2.14.0", Cause: "Its first error came in 2.14.0 in prod."})
 	if fact.ID != "grp_1/created/2026-11-22" || fact.Organization != "acme" {
 		t.Errorf("fact %+v", fact)
 	}
-	golden, err := os.ReadFile("../../../shared/contract/testdata/" + contract.TypeErrorGroupCreated + ".path.json")
+	golden, err := os.ReadFile("../../../shared/contract/testdata/" + contract.TypeErrorGroupCreated + ".cause.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ func saveEvents(ctx context.Context, tx pgx.Tx, created []postgres.NewGroup) err
 func outboxFact(g postgres.NewGroup) outbox.Fact {
 	body, err := json.Marshal(contract.ErrorGroupCreated{
 		ErrorGroup: contract.ErrorGroup{Organization: g.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit},
-		FirstSeen:  g.FirstSeen.UTC(), Addressed: contract.Addressed{Path: errorsPath + "/" + g.ID},
+		FirstSeen:  g.FirstSeen.UTC(), Entry: g.Entry, Environment: g.Environment, Release: g.Release, Cause: g.Cause,
+		Addressed: contract.Addressed{Path: errorsPath + "/" + g.ID},
 	})
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())

@@ -79,25 +79,26 @@ func (s *scanner) pick(paths []path, into []string) {
 }
 
 // contextOf is what rules ask of an entry; nil: there are none.
-func contextOf(e entry, o grouping.Occurrence, rules *grouping.Ruleset) *grouping.EntryContext {
-	if rules.Empty() {
+func contextOf(e entry, o grouping.Occurrence, learned grouping.Learned) *grouping.EntryContext {
+	asked := learned.Asked(o.Accepted)
+	if learned.Rules.Empty() && len(asked) == 0 {
 		return nil
 	}
 	context := &grouping.EntryContext{Service: o.Service, Environment: o.Environment}
-	if len(rules.Paths) == 0 {
+	if len(asked) == 0 {
 		return context
 	}
 	context.Metadata = map[string]string{} // bounded by the paths
-	values := make([]string, len(rules.Paths))
+	values := make([]string, len(asked))
 	if e.metadataText != "" {
-		paths := make([]path, len(rules.Paths))
-		for i, rest := range rules.Paths {
+		paths := make([]path, len(asked))
+		for i, rest := range asked {
 			paths[i] = path{rest: rest, place: i, numbers: true, booleans: true}
 		}
 		s := scanner{text: e.metadataText}
 		s.pick(paths, values)
 	}
-	for i, rest := range rules.Paths {
+	for i, rest := range asked {
 		context.Metadata[rest] = values[i]
 	}
 	return context

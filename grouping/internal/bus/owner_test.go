@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
 )
 
 // owns sets the rules of the shop.
@@ -74,6 +77,41 @@ func TestOwnersOfNewGroups(t *testing.T) {
 	appliers.Wait()
 	if got := a.assignees(); !slices.Equal(got, []string{"payments", "payments", "payments"}) || done[0].Assigned+done[1].Assigned+done[2].Assigned != 2 {
 		t.Errorf("applied %+v: assigned to %q", done, got)
+	}
+}
+
+// Rules of owners see the metadata of the first error, as far as rules asked for it when that came,
+// also once a later version asks for something else.
+func TestOwnersByMetadata(t *testing.T) {
+	a := newWorld(t)
+	failed := func(kind int, metadata string) sharedbus.Record {
+		return a.accept(a.now, strings.Replace(groupingtest.Failure(kind), `"metadata":{`, `"metadata":{`+metadata+`,`, 1))
+	}
+	a.consume(failed(0, `"tenant":{"id":"acme"}`))
+	a.now = a.now.Add(time.Second)
+	a.owns(grouping.OwnerRule{Metadata: map[string]string{"tenant.id": "acme"}, Assignee: "acme"}, grouping.OwnerRule{Metadata: map[string]string{"plan": "gold"}, Assignee: "gold"})
+	a.now = a.now.Add(time.Second)
+	late := []sharedbus.Record{failed(1, `"tenant":{"id":"acme"}`), failed(2, `"tenant":{"id":"other"},"plan":"gold"`), failed(3, `"tenant":7`)}
+	a.now = a.now.Add(time.Second)
+	a.owns(grouping.OwnerRule{Metadata: map[string]string{"region": "eu*"}, Assignee: "europe"})
+	a.now = a.now.Add(time.Second)
+	a.consume(append(late, failed(4, `"tenant":{"id":"acme"},"region":"eu-1"`))...)
+	if got, want := a.assignees(), []string{"", "", "acme", "europe", "gold"}; !slices.Equal(got, want) {
+		t.Errorf("assigned to %q, want %q", got, want)
+	}
+	a.owns(grouping.OwnerRule{Metadata: map[string]string{"tenant.id": "*"}, Assignee: "any"})
+	if done, err := a.Owners.Apply(t.Context(), a.request(), "shop", postgres.GroupCursor{}); err != nil || done.Assigned != 0 || done.Looked != 2 {
+		t.Errorf("applied to errors of which nothing was kept: %+v, %v", done, err)
+	}
+	group, err := a.Groups.List(t.Context(), "acme", postgres.GroupQuery{Limit: 9, Assignee: "acme"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Decisions.Decide(t.Context(), a.request(), group.Groups[0].ID, groups.DecisionRequest{Command: grouping.Command{Assign: &grouping.Assignee{}}}); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := a.Owners.Apply(t.Context(), a.request(), "shop", postgres.GroupCursor{}); err != nil || done.Assigned != 1 {
+		t.Errorf("applied to what was kept: %+v, %v", done, err)
 	}
 }
 

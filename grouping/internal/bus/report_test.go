@@ -114,10 +114,7 @@ func TestChangesAreReported(t *testing.T) {
 			map[string]string{"assignee": "nobody"}, map[string]string{"assignee": "carts", "version": "2"}},
 		{"taken from it", decide(groups.DecisionRequest{Command: grouping.Command{Assign: &grouping.Assignee{}}}, ids[0]), "error_group.assigned", ids[0],
 			map[string]string{"assignee": "carts"}, map[string]string{"assignee": "nobody", "version": "3"}},
-		{"linked", func() error {
-			_, _, err := w.Links.Add(t.Context(), w.request(), ids[0], grouping.Link{URL: "https://tracker.example/7?token=secret#top"})
-			return err
-		}, "error_group.linked", ids[0], nil, map[string]string{"link": "https://tracker.example/7", "version": "4"}},
+		{"linked", decide(groups.DecisionRequest{Command: grouping.Command{Links: &[]grouping.Link{{URL: "https://tracker.example/7?token=secret#top"}}}}, ids[0]), "error_group.linked", ids[0], nil, map[string]string{"link": "https://tracker.example/7", "version": "4"}},
 		{"many ignored", decide(groups.DecisionRequest{Command: grouping.Command{Status: grouping.Ignored, Until: grouping.Until{Count: 5}}}, slices.Clone(ids)...),
 			"error_group.ignored", "shop", nil, map[string]string{"until_errors": "5", "error_groups": "3: " + ids[0] + ", " + ids[1] + ", " + ids[2]}},
 		{"until errors came", func() error { w.come(1, 1, 1, 1, 1); return nil }, "", "", nil, nil},

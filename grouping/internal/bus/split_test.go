@@ -42,7 +42,7 @@ func TestSplitsAtOnce(t *testing.T) {
 			t.Fatalf("%d samples, %v", len(detail.Occurrences), err)
 		}
 		all.Go(func() {
-			_, faults[i] = w.Merges.Split(t.Context(), w.request(), g.ID, detail.Occurrences[0].Entry, nil)
+			_, faults[i] = w.Merges.Split(t.Context(), w.request(), g.ID, detail.Occurrences[0].SplitHash, nil)
 		})
 	}
 	all.Wait()

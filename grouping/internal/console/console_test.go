@@ -170,3 +170,21 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+// The trace of the chosen sample follows actions and chart; what one looks up stands below.
+func TestGroupBeginsWithItsTrace(t *testing.T) {
+	pages := pagesFor(t, "developer")
+	_, list := get(pages, "/console/errors?q=alpha")
+	_, page := get(pages, groupLink.FindStringSubmatch(list)[1])
+	last := -1
+	for _, part := range []string{`class="decide"`, `class="bars"`, `id="sample"`, "<dt>In this time", `id="samples"`, `id="activity"`, `<dialog id="keys"`} {
+		at := strings.Index(page, part)
+		if at < last {
+			t.Errorf("%s is at %d, and what comes before it at %d", part, at, last)
+		}
+		last = at
+	}
+	if n := strings.Count(page, `data-part="entry"`); n != 1 {
+		t.Errorf("the log store fills %d places", n)
+	}
+}

@@ -1,11 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -187,12 +189,12 @@ func (p *groupPages) carryOut(r *http.Request, request groups.Request, id string
 	case doUnmerge:
 		_, err = p.service.Merges.Unmerge(r.Context(), request, merging)
 	case doSplit:
-		_, err = p.service.Merges.Split(r.Context(), request, id, r.PostForm.Get("occurrence"), ifVersion)
+		_, err = p.service.Merges.Split(r.Context(), request, id, r.PostForm.Get("hash"), ifVersion)
 	case doLink:
 		field := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
-		_, _, err = p.service.Links.Add(r.Context(), request, id, grouping.Link{URL: field("url"), Title: field("title"), Webhook: field("webhook")})
+		err = p.link(r, request, id, ifVersion, field("url"), grouping.Link{URL: field("url"), Title: field("title"), Webhook: field("webhook")})
 	case doUnlink:
-		_, err = p.service.Links.Remove(r.Context(), request, id, r.PostForm.Get("link"))
+		err = p.link(r, request, id, ifVersion, r.PostForm.Get("link"))
 	default:
 		wanted, err := p.wantedBy(r)
 		if err != nil {
@@ -202,6 +204,19 @@ func (p *groupPages) carryOut(r *http.Request, request groups.Request, id string
 		_, err = p.service.Decisions.Decide(r.Context(), request, id, wanted)
 		return err
 	}
+	return err
+}
+
+// link has a group lead elsewhere instead of to an address.
+func (p *groupPages) link(r *http.Request, request groups.Request, id string, ifVersion *int64, url string, instead ...grouping.Link) error {
+	found, err := p.service.Groups.Find(r.Context(), request.Who, id)
+	if err != nil {
+		return err
+	}
+	links := slices.DeleteFunc(slices.Clone(found.State.Links), func(l grouping.Link) bool { return l.URL == url })
+	links = append(links, instead...)
+	wanted := groups.DecisionRequest{Command: grouping.Command{Links: &links, IfVersion: cmp.Or(ifVersion, &found.Version)}}
+	_, err = p.service.Decisions.Decide(r.Context(), request, id, wanted)
 	return err
 }
 

@@ -81,7 +81,7 @@ func TestDecide(t *testing.T) {
 		t.Errorf("a script as link: %s", page)
 	}
 	_, linked := get(pages, path)
-	send(303, "do", "unlink", "link", regexp.MustCompile(`name="link" value="(lnk_[^"]+)"`).FindStringSubmatch(linked)[1])
+	send(303, "do", "unlink", "link", regexp.MustCompile(`name="link" value="(https:[^"]+)"`).FindStringSubmatch(linked)[1])
 	shows(t, pages, path, "removed the link to PAY-7")
 	send(303, "do", "assign-me")
 	shows(t, pages, path, "looked after by <bdi>you</bdi>")

@@ -31,6 +31,15 @@ type groupPage struct {
 	Unordered   string // as of groups.Detail
 }
 
+// A sampleOf is a sample of the group of a page.
+type sampleOf struct {
+	Group *groupPage
+	shownOccurrence
+}
+
+// With is a sample of the page's group.
+func (g *groupPage) With(sample shownOccurrence) sampleOf { return sampleOf{g, sample} }
+
 // shownSimilar is a group that may be about the same
 // fault, and the calls in which the two differ.
 type shownSimilar struct {
@@ -108,7 +117,7 @@ func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status i
 	if fault == "" {
 		flash = ui.TakeFlash(w, r, done)
 	}
-	p.pages.Write(w, r, status, "group", ui.View{Title: page.Title, Of: page.Project, Data: page, Flash: flash})
+	p.pages.Write(w, r, status, "group", ui.View{Title: page.Title, Of: page.Project, Data: &page, Flash: flash})
 	return nil
 }
 

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -51,15 +52,19 @@ func TestSplit(t *testing.T) {
 	_, list := get(pages, "/console/errors?q=alpha")
 	path := groupLink.FindStringSubmatch(list)[1]
 	shows(t, pages, path, "Split off errors like this one")
-	if status, leads := post(pages, path+"/decide", url.Values{"do": {"split"}, "occurrence": {"entry2"}}); status != 303 {
+	_, page := get(pages, path)
+	hash := regexp.MustCompile(`name="hash" value="([0-9a-f]{32})"`).FindStringSubmatch(page)[1]
+	if status, leads := post(pages, path+"/decide", url.Values{"do": {"split"}, "hash": {hash}}); status != 303 {
 		t.Errorf("splitting: %d %s", status, leads)
 	}
 	shows(t, pages, path, "split errors off, as another group from then on")
 	_, beta := get(pages, "/console/errors?q=beta")
-	if _, page := get(pages, groupLink.FindStringSubmatch(beta)[1]); strings.Contains(page, "Split off") {
+	if path = groupLink.FindStringSubmatch(beta)[1]; strings.Contains(second(get(pages, path)), "Split off") {
 		t.Error("a group with one sample can be split")
 	}
-	if status, page := post(pages, path+"/decide", url.Values{"do": {"split"}, "occurrence": {"entry1"}}); status != 422 || !strings.Contains(page, "no sample") {
+	if status, page := post(pages, path+"/decide", url.Values{"do": {"split"}, "hash": {hash}}); status != 422 || !strings.Contains(page, "no sample") {
 		t.Errorf("of another group: %d %s", status, page)
 	}
 }
+
+func second(_ int, page string) string { return page }

@@ -33,8 +33,8 @@ type shownOccurrence struct {
 	EntryQuery  string // asks the log store for that
 	Choose      string // the address of the page with it chosen
 	Exceptions  []shownException
-	More        int64 // exceptions that are not shown
-	Differs     bool  // errors like it can be split off
+	More        int64  // exceptions that are not shown
+	SplitHash   string // by which errors like it can be split off; empty: they cannot
 }
 
 // shownException is one error of a chain.
@@ -94,7 +94,7 @@ func showOccurrences(g postgres.Group, occurrences []postgres.Occurrence, chosen
 	project := g.Project
 	at := max(0, slices.IndexFunc(occurrences, func(o postgres.Occurrence) bool { return o.Entry == chosen }))
 	for i, o := range occurrences {
-		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment, Differs: o.Differs,
+		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment, SplitHash: o.SplitHash,
 			LogsUpTo: logsUpTo(project, o), LogsFrom: logsFrom(project, o),
 			Chosen: i == at, EntryQuery: url.Values{"project": {project}, "id": {o.Entry}, "time": {queryTime(o.At)}}.Encode(),
 			Choose: groupsPath + "/" + g.ID + "?" + url.Values{"sample": {o.Entry}}.Encode() + "#sample"}

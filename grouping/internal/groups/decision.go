@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -86,6 +87,23 @@ func (d *Decisions) checkAssignee(organization string, to *grouping.Assignee) er
 	return d.db.checkMembers(organization, "assignee", to.ID)
 }
 
+// checkLinks refuses webhooks that nobody knows. A link that the group has
+// already may name one that was deleted since.
+func (d *Decisions) checkLinks(organization string, of grouping.State, links *[]grouping.Link) error {
+	if links == nil {
+		return nil
+	}
+	for i, link := range *links {
+		if link.Webhook == "" || slices.Contains(of.Links, link) {
+			continue
+		}
+		if err := d.db.checkWebhooks(organization, fmt.Sprintf("external_links/%d/webhook", i), link.Webhook); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Decide carries out a request about a group.
 func (d *Decisions) Decide(ctx context.Context, request Request, id string, wanted DecisionRequest) (postgres.Group, error) {
 	named := d.named(request.Who, wanted)
@@ -126,6 +144,9 @@ func (d *Decisions) decide(ctx context.Context, tx pgx.Tx, request Request, ids 
 		}
 		command, err := named.command(m.Group, sights)
 		if err != nil {
+			return nil, err
+		}
+		if err := d.checkLinks(m.Organization, m.Group.State, command.Links); err != nil {
 			return nil, err
 		}
 		if version, is := named.Versions[m.Group.ID]; is {

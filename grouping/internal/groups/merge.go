@@ -1,7 +1,6 @@
 package groups
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 type MergeRequest struct {
 	Into      string // id of a group or of a member of it; empty: the group that was seen first
 	Groups    []string
-	IfVersion *int64 // of the group
+	IfVersion *int64 // of the group that they are merged into or taken out of
 }
 
 // Merges merge groups and take them apart.
@@ -30,7 +29,7 @@ type Merges struct {
 
 // Merge merges groups into one, with all that was merged into them.
 func (m *Merges) Merge(ctx context.Context, request Request, wanted MergeRequest) (postgres.Group, error) {
-	return m.change(ctx, request, "merge", wanted, grouping.Family.Merge)
+	return m.change(ctx, request, "merge", wanted, joined, grouping.Family.Merge)
 }
 
 // Unmerge takes groups out of the one that they were merged into.
@@ -38,30 +37,33 @@ func (m *Merges) Unmerge(ctx context.Context, request Request, wanted MergeReque
 	decide := func(of grouping.Family, _ []grouping.Family, ifVersion *int64, now time.Time) (grouping.GroupDecisions, error) {
 		return of.Unmerge(wanted.Groups, ifVersion, now)
 	}
-	return m.change(ctx, request, "unmerge", wanted, decide)
+	return m.change(ctx, request, "unmerge", wanted, parted, decide)
 }
+
+// A target finds the family that a request is about, and checks what it names.
+type target func(families []*postgres.Family, wanted MergeRequest) (*postgres.Family, error)
 
 type mergeRule func(of grouping.Family, families []grouping.Family, ifVersion *int64, now time.Time) (grouping.GroupDecisions, error)
 
-func (m *Merges) change(ctx context.Context, request Request, does string, wanted MergeRequest, decide mergeRule) (postgres.Group, error) {
+func (m *Merges) change(ctx context.Context, request Request, does string, wanted MergeRequest, find target, decide mergeRule) (postgres.Group, error) {
 	if n := len(wanted.Groups); n == 0 || n > grouping.MaxMerged {
 		return postgres.Group{}, grouping.Invalid{Field: "groups", Detail: fmt.Sprintf("The request names %d groups.", n),
 			Fix: fmt.Sprintf("Name 1 to %d.", grouping.MaxMerged)}
 	}
 	return once(ctx, m.db, request, []any{does, wanted}, func(tx pgx.Tx) (string, postgres.Group, error) {
-		group, err := m.changeIn(ctx, tx, request, wanted, decide)
+		group, err := m.changeIn(ctx, tx, request, wanted, find, decide)
 		return group.Project, group, err
 	})
 }
 
-func (m *Merges) changeIn(ctx context.Context, tx pgx.Tx, request Request, wanted MergeRequest, decide mergeRule) (of postgres.Group, err error) {
+func (m *Merges) changeIn(ctx context.Context, tx pgx.Tx, request Request, wanted MergeRequest, find target, decide mergeRule) (of postgres.Group, err error) {
 	organization := pg.Organization(request.Who.Organization)
 	families, err := postgres.LockFamilies(ctx, tx, organization, append([]string{wanted.Into}, wanted.Groups...))
 	if err != nil {
 		return of, err
 	}
 	families = slices.DeleteFunc(families, func(f *postgres.Family) bool { return !m.db.mayRead(request.Who, f.Head.Group.Project) })
-	into, err := target(families, wanted)
+	into, err := find(families, wanted)
 	if err != nil {
 		return of, err
 	}
@@ -80,15 +82,15 @@ func (m *Merges) changeIn(ctx context.Context, tx pgx.Tx, request Request, wante
 	return of, err
 }
 
-// Split makes errors like a sample of a group, its entry, a group of their own from now on.
-func (m *Merges) Split(ctx context.Context, request Request, id, occurrence string, ifVersion *int64) (postgres.Group, error) {
-	return once(ctx, m.db, request, []any{"split", id, occurrence, ifVersion}, func(tx pgx.Tx) (string, postgres.Group, error) {
-		group, err := m.split(ctx, tx, request, id, occurrence, ifVersion)
+// Split makes errors with a hash of samples of a group a group of their own from now on.
+func (m *Merges) Split(ctx context.Context, request Request, id, hash string, ifVersion *int64) (postgres.Group, error) {
+	return once(ctx, m.db, request, []any{"split", id, hash, ifVersion}, func(tx pgx.Tx) (string, postgres.Group, error) {
+		group, err := m.split(ctx, tx, request, id, hash, ifVersion)
 		return group.Project, group, err
 	})
 }
 
-func (m *Merges) split(ctx context.Context, tx pgx.Tx, request Request, id, occurrence string, ifVersion *int64) (group postgres.Group, err error) {
+func (m *Merges) split(ctx context.Context, tx pgx.Tx, request Request, id, hash string, ifVersion *int64) (group postgres.Group, err error) {
 	organization := pg.Organization(request.Who.Organization)
 	families, err := postgres.LockFamilies(ctx, tx, organization, []string{id})
 	if err != nil {
@@ -98,10 +100,11 @@ func (m *Merges) split(ctx context.Context, tx pgx.Tx, request Request, id, occu
 		return group, noGroup(id)
 	}
 	family := families[0]
-	of, like, samples, err := postgres.FindSplitHashes(ctx, tx, organization, family, occurrence)
+	like, _ := grouping.ParseHash(hash)
+	of, samples, err := postgres.FindSplitHashes(ctx, tx, organization, family, like)
 	if errors.Is(err, postgres.ErrNoSample) {
-		return group, grouping.Invalid{Field: "occurrence", Detail: fmt.Sprintf("The group has no sample of entry %q.", occurrence),
-			Fix: "Use the entry_id of one of its occurrences."}
+		return group, grouping.Invalid{Field: "hash", Detail: fmt.Sprintf("The group has no sample with the hash %q.", hash),
+			Fix: "Use the hash of one of its occurrences."}
 	}
 	if err != nil {
 		return group, err
@@ -133,26 +136,43 @@ func (a Announce) recordMerges(ctx context.Context, tx pgx.Tx, organization stri
 	return a(ctx, tx, changed)
 }
 
-// target finds the family that a request is about, and checks the others.
-func target(families []*postgres.Family, wanted MergeRequest) (into *postgres.Family, err error) {
-	if wanted.Into == "" && len(families) > 0 {
+// joined is the family that groups are merged into.
+func joined(families []*postgres.Family, wanted MergeRequest) (into *postgres.Family, err error) {
+	if wanted.Into != "" {
+		into = familyOf(families, wanted.Into)
+	} else if len(families) > 0 {
 		into = slices.MinFunc(families, func(a, b *postgres.Family) int { return a.Head.Group.FirstSeen.Compare(b.Head.Group.FirstSeen) })
-	} else if into = familyOf(families, wanted.Into); into == nil {
-		return nil, noGroup(cmp.Or(wanted.Into, wanted.Groups[0]))
 	}
-	for i, id := range wanted.Groups {
-		field, f := fmt.Sprintf("groups/%d", i), familyOf(families, id)
+	for _, id := range wanted.Groups {
+		f := familyOf(families, id)
 		switch {
 		case f == nil:
-			return nil, grouping.Invalid{Field: field, Detail: fmt.Sprintf("There is no error group %q.", id), Fix: "Name groups of the project."}
+			return nil, noGroup(id)
+		case into == nil:
+			return nil, grouping.Invalid{Field: "into", Detail: fmt.Sprintf("There is no error group %q.", wanted.Into), Fix: "Name a group of the project."}
 		case f.Head.Group.Project != into.Head.Group.Project:
-			return nil, grouping.Invalid{Field: field, Detail: fmt.Sprintf("The group %q is of another project.", id), Fix: "Merge groups of one project."}
+			return nil, grouping.Invalid{Field: "into", Detail: fmt.Sprintf("%q and %q are of different projects.", id, into.Head.Group.ID),
+				Fix: "Merge groups of one project."}
 		case f != into && f.Head.Group.ID != id:
-			return nil, grouping.Invalid{Field: field, Detail: fmt.Sprintf("The group %q was merged into %s.", id, f.Head.Group.ID),
-				Fix: "Name that group instead, or take this one out of it first."}
+			return nil, grouping.Invalid{Detail: fmt.Sprintf("The group %q was merged into %s.", id, f.Head.Group.ID),
+				Fix: "Merge that group instead, or take this one out of it first."}
 		}
 	}
 	return into, nil
+}
+
+// parted is the family that groups are taken out of.
+func parted(families []*postgres.Family, wanted MergeRequest) (*postgres.Family, error) {
+	from := familyOf(families, wanted.Into)
+	if from == nil {
+		return nil, noGroup(wanted.Into)
+	}
+	for i, id := range wanted.Groups {
+		if familyOf(families, id) == nil {
+			return nil, grouping.Invalid{Field: fmt.Sprintf("groups/%d", i), Detail: fmt.Sprintf("There is no error group %q.", id), Fix: "Name groups of the project."}
+		}
+	}
+	return from, nil
 }
 
 // familyOf is the family of a head or a member; nil: none.

@@ -55,7 +55,7 @@ func (o *Owners) Set(ctx context.Context, request Request, project string, rules
 			return project, last, err
 		case ifSince != nil && !ifSince.Equal(last.Since):
 			return project, last, ErrSettingsChanged
-		case slices.Equal(last.Rules, rules):
+		case last.Rules.Equal(rules):
 			return project, last, nil
 		}
 		set := postgres.OwnerRules{Since: o.db.after(last.Since), Rules: rules, By: request.By.ID}

@@ -21,7 +21,6 @@ type Service struct {
 	Groups     *Groups
 	Decisions  *Decisions
 	Merges     *Merges
-	Links      *Links
 	Owners     *Owners
 	Rules      *Rules
 	Settings   *Settings
@@ -57,7 +56,6 @@ func New(config Config) *Service {
 		Groups:     &Groups{db: db, incomplete: incompletePages(config.Metrics)},
 		Decisions:  &Decisions{db: db, announce: config.Announce},
 		Merges:     &Merges{db: db, announce: config.Announce},
-		Links:      &Links{db: db, announce: config.Announce},
 		Owners:     &Owners{db: db, announce: config.Announce},
 		Rules:      &Rules{db: db, book: rules},
 		Settings:   &Settings{db: db},

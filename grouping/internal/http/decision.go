@@ -20,7 +20,7 @@ func decisionOperations(a *access, decisions *groups.Decisions) []openapi.Operat
 	return []openapi.Operation{
 		{
 			Route: "PATCH /v1/error-groups/{group}", Handle: a.changes(with(d.decide)), ID: "decideErrorGroup",
-			Summary:     "Resolve, ignore, reopen or assign an error group, or add a note",
+			Summary:     "Resolve, ignore, reopen, assign or link an error group, or add a note",
 			Description: "What is left out stays as it is; what is so already makes no decision. A later error of a resolved group is a regression.",
 			Headers:     idempotent{}, Query: struct{}{},
 			Body:     openapi.Body{Type: decisionBody{}},
@@ -72,8 +72,20 @@ type bulkDecisionBody struct {
 
 type decisionBody struct {
 	bulkDecisionBody
-	IfVersion *int64 `json:"if_version,omitempty" minimum:"0" description:"Refuse with version_conflict unless the group is at this version"`
+	Links     *[]linkBody `json:"external_links,omitempty" maxItems:"20" description:"All tickets and the like that the group is to be linked to, instead of those that it has. Facts about the group have their addresses"`
+	IfVersion *int64      `json:"if_version,omitempty" minimum:"0" description:"Refuse with version_conflict unless the group is at this version"`
 }
+
+// linkBody is a link to a ticket or the like.
+type linkBody struct {
+	URL     string `json:"url" required:"true" maxLength:"2000" description:"Begins with https:// or http://. Weir never opens it"`
+	Title   string `json:"title,omitempty" maxLength:"200" description:"What people read instead of the address"`
+	Webhook string `json:"webhook,omitempty" maxLength:"64" description:"Id of a webhook of the organization that is notified when the group is resolved, reopened or regresses, whether or not it asks for these events; GET /v1/organizations/{organization}/webhooks lists them. Left out: none. If it is deleted later, the link stays and nothing is notified"`
+}
+
+func newLinkBody(l grouping.Link) linkBody { return linkBody(l) }
+
+func (b linkBody) link() grouping.Link { return grouping.Link(b) }
 
 // wanted reads what a body asks for.
 func (b bulkDecisionBody) wanted() (wanted groups.DecisionRequest, err error) {
@@ -118,7 +130,10 @@ func (d decisionRoutes) decide(c *call, body decisionBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted.IfVersion = body.IfVersion
+	if wanted.IfVersion = body.IfVersion; body.Links != nil {
+		links := itemsOf(*body.Links, linkBody.link)
+		wanted.Links = &links
+	}
 	return as(newErrorGroupBody)(d.decisions.Decide(c.ctx(), c.request, c.param("group"), wanted))
 }
 
@@ -187,7 +202,7 @@ func newActivityBody(a postgres.Activity) activityBody {
 		movedBody:   movedBody{a.Into, a.From, a.Groups[:min(len(a.Groups), maxGroups)]}, Release: a.Release, Environment: a.Environment,
 	}
 	if !a.Link.IsZero() {
-		link := showLink(a.Link)
+		link := newLinkBody(a.Link)
 		body.Link = &link
 	}
 	if a.Kind == grouping.WasAssigned {

@@ -51,6 +51,7 @@ type errorGroupBody struct {
 	Status grouping.Status `json:"status" enum:"unresolved,resolved,ignored,archived" description:"Weir itself archives what has not happened for as many days as the project's error settings say, and opens it again when it does"`
 	groupErrorsBody
 	groupStateBody
+	Links []linkBody `json:"external_links" maxItems:"20" description:"Tickets and the like, in the order in which they came"`
 }
 
 type groupIdentityBody struct {
@@ -101,6 +102,7 @@ func newErrorGroupBody(g postgres.Group) errorGroupBody {
 			g.Version, httpapi.TimeOrNull(g.State.Since), g.State.Regressed, httpapi.OrNull(inRelease(g.State.Resolution)), newUntilBody(g.State.Until),
 			httpapi.OrNull(g.State.Assignee.ID), httpapi.OrNull(g.State.Assignee.Name), newSpikeBody(g.State.Spike),
 		},
+		itemsOf(g.State.Links, newLinkBody),
 	}
 }
 
@@ -134,7 +136,7 @@ type groupFilters struct {
 	To           time.Time `query:"to" description:"Groups first seen before this time, by the entries' timestamps"`
 	Levels       []string  `query:"level" enum:"debug,info,warn,error,fatal" description:"Groups with entries of one of these levels"`
 	Environments []string  `query:"environment" description:"Groups with entries of one of these environments"`
-	Words        string    `query:"q" maxLength:"256" description:"Words that all occur in title, type or culprit, whatever their case; also is:STATUS, type:TEXT, release:NAME, environment:NAME, level:NAME, assigned:WHO, where nobody stands for no one"`
+	Words        string    `query:"q" maxLength:"256" description:"Words that all occur in title, type or culprit, whatever their case; also is:STATUS, type:TEXT, release:NAME (the first release of a group, or one of the last 50 that came), environment:NAME, level:NAME, assigned:WHO, where nobody stands for no one"`
 	NewSince     string    `query:"new_since" enum:"deploy" description:"deploy: groups that were first seen in the release that came last, or after it had come, in one of the environments that are asked for. A release comes with its first error"`
 	Assignee     string    `query:"assignee" maxLength:"100" description:"Groups that this member, by id, or this label looks after"`
 }

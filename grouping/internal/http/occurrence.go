@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/grouping/trace"
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 type occurrenceBody struct {
@@ -12,6 +13,7 @@ type occurrenceBody struct {
 	Time        time.Time       `json:"time"`
 	Level       string          `json:"level" enum:"debug,info,warn,error,fatal"`
 	Environment string          `json:"environment"`
+	Hash        *string         `json:"hash" description:"By which errors like it are split off; null: nothing tells it from the other samples of its group"`
 	Message     string          `json:"message" description:"Message of the log entry; its first 1,000 bytes, ending in … where it is longer"`
 	Exceptions  []exceptionBody `json:"exceptions" maxItems:"10" description:"The chain of errors, the root cause first; at most 10"`
 	Frames      []frameBody     `json:"frames" description:"The calls as parsed: of the root cause first, the innermost call first; at most 50 of each error and 12 KB of names in all, each name of at most 300 bytes"`
@@ -67,7 +69,8 @@ func newFrameBody(exception int, f postgres.Frame) frameBody {
 
 func newOccurrenceBody(o postgres.Occurrence) occurrenceBody {
 	body := occurrenceBody{
-		EntryID: o.Entry, Time: o.At.UTC(), Environment: o.Environment, Message: o.Message, Exceptions: []exceptionBody{}, Frames: []frameBody{},
+		EntryID: o.Entry, Time: o.At.UTC(), Environment: o.Environment, Hash: httpapi.OrNull(o.SplitHash), Message: o.Message,
+		Exceptions: []exceptionBody{}, Frames: []frameBody{},
 	}
 	if words := o.Severity.Names(); len(words) > 0 {
 		body.Level = words[0]

@@ -53,6 +53,8 @@ type ownerBody struct {
 	Host        string `json:"host,omitempty" maxLength:"200"`
 	Release     string `json:"release,omitempty" maxLength:"200"`
 	Assignee    string `json:"assignee" required:"true" minLength:"1" maxLength:"100" description:"Id or name of a member, or a label such as that of a team; a name is answered with the id"`
+
+	Metadata map[string]string `json:"metadata,omitempty" description:"Patterns of values in the metadata of the first error, by paths such as tenant.id; at most 10 different paths in all rules"`
 }
 
 type setOwnersBody struct {

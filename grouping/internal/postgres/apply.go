@@ -32,6 +32,9 @@ type NewGroup struct {
 	Organization, Project, ID string
 	Title, Type, Culprit      string
 	FirstSeen                 time.Time
+	Entry                     string // whose error created it
+	Environment, Release      string // of this error
+	Cause                     string // in words
 }
 
 // Apply adds counts, sorted as by grouping.Tally, to their groups, and
@@ -108,9 +111,11 @@ type change struct {
 func effectOf(changes []*change) (e Effect) {
 	for _, ch := range changes {
 		if ch.created {
+			first := ch.Samples[0]
 			e.Created = append(e.Created, NewGroup{
 				Organization: ch.Organization, Project: ch.Project, ID: ch.group, Title: storable(ch.about.Title),
 				Type: storable(ch.about.Type), Culprit: storable(ch.about.Culprit), FirstSeen: ch.First,
+				Entry: first.Entry, Environment: storable(first.Environment), Release: storable(first.Release), Cause: storable(first.Created(ch.why)),
 			})
 		}
 		if ch.Overflowed() {

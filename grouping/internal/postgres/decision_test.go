@@ -148,7 +148,7 @@ func TestLinksAreTold(t *testing.T) {
 			return err
 		}
 		for i, webhook := range []string{"whk_1", "", "whk_1"} {
-			link := grouping.Link{ID: fmt.Sprint(i), URL: fmt.Sprint("https://tracker.example/", i), Webhook: webhook}
+			link := grouping.Link{URL: fmt.Sprint("https://tracker.example/", i), Webhook: webhook}
 			made[0].Decisions = append(made[0].Decisions, grouping.Decision{Kind: grouping.WasLinked, At: noon, Link: link})
 		}
 		_, err = postgres.Record(t.Context(), tx, made, ada)

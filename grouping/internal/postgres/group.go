@@ -80,9 +80,10 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 	var firsts, lasts, expiries, arrived []time.Time
 	var levels []int16
 	var similar [][]byte
-	var firstReleases, lastReleases []string
+	var firstReleases, lastReleases, releases []string
 	for _, ch := range changes {
 		first, last := ch.Releases()
+		releases = append(releases, array(ch.SeenReleases()))
 		firstReleases, lastReleases = append(firstReleases, storable(first)), append(lastReleases, storable(last))
 		organizations, ids, projects = append(organizations, ch.Organization), append(ids, ch.row), append(projects, ch.Project)
 		titles, types = append(titles, storable(ch.about.Title)), append(types, storable(ch.about.Type))
@@ -95,14 +96,14 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 	}
 	rows, err := tx.Query(ctx, `
 		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments,
-			similar_hash, why, samples, expires, calls, first_release, last_release, arrived)
+			similar_hash, why, samples, expires, calls, first_release, last_release, arrived, releases)
 		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, date_trunc('minute', last_seen, 'UTC'), levels,
-			environments::text[], similar_hash, why::json, samples, expires, calls::integer[], first_release, last_release, arrived
+			environments::text[], similar_hash, why::json, samples, expires, calls::integer[], first_release, last_release, arrived, releases::text[]
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
 		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[], $16::date[], $19::text[],
-		              $20::text[], $21::text[], $22::date[]) WITH ORDINALITY
+		              $20::text[], $21::text[], $22::date[], $23::text[]) WITH ORDINALITY
 		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples,
-		             expires, calls, first_release, last_release, arrived, n)
+		             expires, calls, first_release, last_release, arrived, releases, n)
 		 ORDER BY n
 		ON CONFLICT (organization, id) DO UPDATE SET
 		       title = coalesce(nullif(excluded.title, ''), g.title), why = CASE excluded.title WHEN '' THEN g.why ELSE excluded.why END,
@@ -114,12 +115,15 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 		       expires = greatest(g.expires, excluded.expires), arrived = greatest(g.arrived, excluded.arrived),
 		       first_release = CASE WHEN excluded.first_seen < g.first_seen THEN excluded.first_release ELSE g.first_release END,
 		       last_release = CASE WHEN excluded.last_seen >= g.last_seen AND excluded.last_release <> '' THEN excluded.last_release ELSE g.last_release END,
+		       releases = CASE WHEN excluded.releases <@ g.releases THEN g.releases
+		           ELSE (SELECT all_of[greatest(1, cardinality(all_of) + 1 - $24):]
+		                   FROM (SELECT g.releases || array(SELECT r FROM unnest(excluded.releases) AS r WHERE r <> ALL (g.releases)) AS all_of) added) END,
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
 		RETURNING organization, id, samples, count, xmax = 0, status <> 'unresolved', merged_into, members > 0,
 		       coalesce((decided->>'splits')::integer, 0), (decided->'spike'->>'hour')::timestamptz`,
 		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
-		expiries, grouping.MaxSamples, maxReplaced, calls, firstReleases, lastReleases, arrived)
+		expiries, grouping.MaxSamples, maxReplaced, calls, firstReleases, lastReleases, arrived, releases, grouping.MaxGroupReleases)
 	if err != nil {
 		return err
 	}

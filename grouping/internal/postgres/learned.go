@@ -39,6 +39,8 @@ type learned struct {
 	Splits    []storedSplit      `json:"splits,omitempty"`
 	Maps      bool               `json:"maps,omitempty"`  // the project has source maps; not stored
 	Rules     int64              `json:"rules,omitempty"` // the newest version of its rules; not stored
+
+	Owners []grouping.OwnerPaths `json:"owners,omitempty"` // not stored
 }
 
 // formerLibraries were a project's libraries until a time.
@@ -48,20 +50,23 @@ type formerLibraries struct {
 }
 
 // FindLearned returns what was learned of those projects of which
-// something was, or that have source maps or rules.
+// something was, or that have source maps, rules or owners.
 func FindLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]grouping.Learned, error) {
 	found, err := findLearned(ctx, tx, distinct(projects), `
 		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values',
-		       'splits', splits, 'maps', maps, 'rules', rules)
+		       'splits', splits, 'maps', maps, 'rules', rules, 'owners', owners)
 		  FROM unnest($1::text[], $2::text[]) AS k (organization, project) LEFT JOIN group_packages USING (organization, project),
 		       LATERAL (SELECT jsonb_agg(jsonb_build_object('hash', encode(hash, 'hex'), 'after', after, 'from', error_group)) AS splits
 		                  FROM group_splits s WHERE (s.organization, s.project) = (k.organization, k.project)) s,
 		       LATERAL (SELECT EXISTS (SELECT FROM source_maps m WHERE (m.organization, m.project) = (k.organization, k.project)) AS maps) m,
-		       LATERAL (SELECT max(version) AS rules FROM events e WHERE (e.organization, e.stream) = (k.organization, '`+rulesStream+`' || k.project)) r
-		 WHERE maps OR rules IS NOT NULL OR learned->'libraries' <> '{}' OR learned->'values' <> '{}' OR splits IS NOT NULL`)
+		       LATERAL (SELECT max(version) AS rules FROM events e WHERE (e.organization, e.stream) = (k.organization, '`+rulesStream+`' || k.project)) r,
+		       LATERAL (SELECT jsonb_agg(jsonb_build_object('since', since, 'paths', (SELECT jsonb_agg(DISTINCT path)
+		                         FROM jsonb_array_elements(o.rules) AS rule, jsonb_object_keys(rule->'metadata') AS path)) ORDER BY since) AS owners
+		                  FROM error_owners o WHERE (o.organization, o.project) = (k.organization, k.project)) o
+		 WHERE maps OR rules IS NOT NULL OR owners IS NOT NULL OR learned->'libraries' <> '{}' OR learned->'values' <> '{}' OR splits IS NOT NULL`)
 	all := map[Project]grouping.Learned{}
 	for project, l := range found {
-		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Splits: splitsOf(l.Splits), Maps: l.Maps, Newest: l.Rules}
+		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Splits: splitsOf(l.Splits), Maps: l.Maps, Newest: l.Rules, Owners: l.Owners}
 	}
 	return all, err
 }

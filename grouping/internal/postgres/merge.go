@@ -234,14 +234,18 @@ func ApplyMerges(ctx context.Context, tx pgx.Tx, organization string, ids []stri
 func addUp(ctx context.Context, tx pgx.Tx, organization string, heads []string) error {
 	for _, statement := range [...]string{`
 		INSERT INTO error_groups (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments,
-			similar_hash, why, samples, expires, arrived, first_release, last_release, merged_into)
+			similar_hash, why, samples, expires, arrived, first_release, last_release, releases, merged_into)
 		SELECT organization, id || ` + ownRow + `, project, '', '', '', count, first_seen, last_seen, seen_minute, levels, environments,
-		       '', '{}', samples, expires, arrived, first_release, last_release, id
+		       '', '{}', samples, expires, arrived, first_release, last_release, releases, id
 		  FROM error_groups head WHERE organization = $1 AND id = ANY ($2) AND members = 0
 		   AND EXISTS (SELECT FROM error_groups m WHERE m.organization = $1 AND m.merged_into = head.id)`, `
 		UPDATE error_groups head SET count = all_of.count, first_seen = all_of.first_seen, last_seen = all_of.last_seen, seen_minute = all_of.seen_minute,
 		       levels = all_of.levels, expires = all_of.expires, arrived = all_of.arrived, samples = all_of.samples, members = all_of.members,
 		       first_release = all_of.first_release, last_release = coalesce(all_of.last_release, ''),
+		       releases = array(SELECT release FROM (SELECT release, min(cardinality(m.releases) - n) AS age
+		           FROM error_groups m, unnest(m.releases) WITH ORDINALITY AS r (release, n)
+		           WHERE m.organization = $1 AND m.merged_into = head.id GROUP BY release ORDER BY age, release LIMIT ` + strconv.Itoa(grouping.MaxGroupReleases) + `) last
+		           ORDER BY age DESC, release),
 		       environments = array(SELECT DISTINCT e FROM error_groups m, unnest(m.environments) AS e
 		           WHERE m.organization = $1 AND m.merged_into = head.id ORDER BY e LIMIT ` + strconv.Itoa(grouping.MaxEnvironments) + `)
 		  FROM (SELECT merged_into AS id, sum(count)::bigint AS count, min(first_seen) AS first_seen, max(last_seen) AS last_seen,

@@ -20,8 +20,8 @@ type Occurrence struct {
 	Environment string
 	Message     string // of the entry
 	Exceptions  []Exception
-	Build       Build // of a script's error
-	Differs     bool  // from another sample of its group, so that errors like it can be split off
+	Build       Build  // of a script's error
+	SplitHash   string // by which errors like it can be split off; empty: nothing tells it from the other samples of its group
 }
 
 // Exception is one error of a chain as stored.
@@ -223,14 +223,20 @@ func (c Context) of(environment string) *grouping.EntryContext {
 
 const maxValue = 200 // bytes of a value in a context
 
-// encodeContext is that of an occurrence; nil: there is none.
-func encodeContext(o grouping.Occurrence) *string {
+// storedContext is that of an occurrence.
+func storedContext(o grouping.Occurrence) Context {
 	stored := Context{Service: storable(trace.Clip(o.Service, maxValue)), Metadata: map[string]string{}}
 	if c := o.Error.Context; c != nil {
 		for path, value := range c.Metadata {
 			stored.Metadata[storable(path)] = storable(trace.Clip(value, maxValue))
 		}
 	}
+	return stored
+}
+
+// encodeContext is that of an occurrence; nil: there is none.
+func encodeContext(o grouping.Occurrence) *string {
+	stored := storedContext(o)
 	if stored.Service == "" && len(stored.Metadata) == 0 {
 		return nil
 	}
@@ -252,18 +258,20 @@ func storablePrinted(p *trace.Printed) *trace.Printed {
 	return &stored
 }
 
+// othersOf are the samples of the group of an occurrence o.
+const othersOf = `SELECT FROM occurrences other WHERE (other.organization, other.error_group) = (o.organization, o.error_group)`
+
 // Occurrences lists the samples of a group and its members, the
 // newest first. tx must act as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
 	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions, coalesce(built, '{}'),
-		       trace <> '' AND EXISTS (SELECT FROM occurrences other WHERE (other.organization, other.error_group) = (o.organization, o.error_group)
-		           AND (other.trace, other.stack) <> (o.trace, o.stack))
+		       coalesce(encode(CASE WHEN EXISTS (`+othersOf+` AND other.stack <> o.stack) THEN stack WHEN EXISTS (`+othersOf+` AND other.trace <> o.trace) THEN trace END, 'hex'), '')
 		FROM occurrences o WHERE organization = $1 AND error_group IN (SELECT $2 UNION ALL SELECT id FROM error_groups WHERE organization = $1 AND merged_into = $2)
 		ORDER BY at DESC, entry DESC LIMIT $3`, organization, group, grouping.MaxSamples)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Occurrence, err error) {
-		return o, row.Scan(&o.Entry, &o.At, &o.Severity, &o.Environment, &o.Message, &o.Exceptions, &o.Build, &o.Differs)
+		return o, row.Scan(&o.Entry, &o.At, &o.Severity, &o.Environment, &o.Message, &o.Exceptions, &o.Build, &o.SplitHash)
 	})
 }

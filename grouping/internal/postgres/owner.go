@@ -112,7 +112,7 @@ func findOwned(ctx context.Context, tx pgx.Tx, changes []*change, restored []eve
 
 // owned is what rules look at of a new group.
 func (ch *change) owned() *grouping.Owned {
-	of := &grouping.Owned{Calls: grouping.CallsOf(ch.about.Exceptions)}
+	of := &grouping.Owned{Calls: grouping.CallsOf(ch.about.Exceptions), Metadata: storedContext(ch.Samples[0].Occurrence).Metadata}
 	for _, day := range ch.Days {
 		of.Tagged(&day.Tags)
 	}
@@ -124,6 +124,7 @@ func (ch *change) owned() *grouping.Owned {
 func FindOwned(ctx context.Context, tx pgx.Tx, organization pg.Organization, groups []string) (map[string]*grouping.Owned, error) {
 	rows, err := tx.Query(ctx, `SELECT k.id,
 		coalesce((SELECT exceptions FROM occurrences o WHERE o.organization = $1 AND o.error_group = k.id ORDER BY slot LIMIT 1), '[]'),
+		coalesce((SELECT context FROM occurrences o WHERE o.organization = $1 AND o.error_group = k.id ORDER BY slot LIMIT 1), '{}'),
 		       coalesce((SELECT counted FROM group_days d WHERE d.organization = $1 AND d.error_group = k.id ORDER BY day DESC LIMIT 1), '{}')
 		  FROM unnest($2::text[]) AS k (id)`, organization, groups)
 	if err != nil {
@@ -132,11 +133,12 @@ func FindOwned(ctx context.Context, tx pgx.Tx, organization pg.Organization, gro
 	all := map[string]*grouping.Owned{} // bounded by the groups
 	var id string
 	var exceptions []Exception
+	var first Context
 	var counted countedDay
-	_, err = pgx.ForEachRow(rows, []any{&id, &exceptions, &counted}, func() error {
-		of := &grouping.Owned{Calls: grouping.CallsOf(parsed(exceptions))}
+	_, err = pgx.ForEachRow(rows, []any{&id, &exceptions, &first, &counted}, func() error {
+		of := &grouping.Owned{Calls: grouping.CallsOf(parsed(exceptions)), Metadata: first.Metadata}
 		of.Tagged(&counted.day().Tags)
-		all[id], exceptions, counted = of, nil, countedDay{}
+		all[id], exceptions, first, counted = of, nil, Context{}, countedDay{}
 		return nil
 	})
 	return all, err

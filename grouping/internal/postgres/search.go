@@ -34,7 +34,7 @@ type GroupQuery struct {
 	Environments []string
 	Words        []string // all of them occur in title, type or culprit, whatever their case
 	Type         string   // its type contains this, whatever the case
-	Release      string   // the first or the last one
+	Release      string   // one of its errors, as far as groups keep them: the first, and those that came last
 	Assignee     string
 	Unassigned   bool // only those that nobody looks after
 	Unlike       Unlike
@@ -215,7 +215,7 @@ func (q *GroupQuery) inRange(organization pg.Organization, after, border GroupCu
 	s.add(q.Assignee != "", "assignee = ?", q.Assignee)
 	s.add(q.Unassigned, "assignee = ''")
 	s.add(q.Type != "", "CASE WHEN lower(type) LIKE ALL (?::text[]) THEN true END", likeWords([]string{strings.ToLower(q.Type)})) // CASE: see Words
-	s.add(q.Release != "", "(first_release = ? OR last_release = ?)", q.Release, q.Release)
+	s.add(q.Release != "", "(releases @> ARRAY[?::text] OR first_release = ? OR last_release = ?)", q.Release, q.Release, q.Release)
 	s.add(q.Unlike.Status != "" && q.Unlike.Assignee == nil, "status <> ?", string(q.Unlike.Status))
 	s.add(q.Unlike.Status == "" && q.Unlike.Assignee != nil, "assignee <> ?", q.Unlike.Assignee)
 	s.add(q.Unlike.Status != "" && q.Unlike.Assignee != nil, "(status <> ? OR assignee <> ?)", string(q.Unlike.Status), q.Unlike.Assignee)

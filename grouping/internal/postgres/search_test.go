@@ -279,20 +279,53 @@ func TestNewSinceDeploy(t *testing.T) {
 	}
 }
 
-// Groups are found by a part of their type, and by the releases in which they were first and last seen.
+// Groups are found by a part of their type, and by the releases in which they were seen.
 func TestSearchByTypeAndRelease(t *testing.T) {
 	pool := open(t)
 	mustApply(t, pool, in("prod", "1", 0), in("prod", "2", time.Hour), in("prod", "3", 2*time.Hour), seen("BetaError", 0))
 	for want, q := range map[string]postgres.GroupQuery{
 		"AlphaError": {Type: "alpha"}, "BetaError": {Type: "BETA"}, "AlphaError ": {Release: "1"}, "AlphaError  ": {Type: "Error", Release: "3"},
-		"": {Release: "2"}, " ": {Type: "%"},
+		"AlphaError   ": {Release: "2"}, "": {Release: "4"}, " ": {Type: "%"},
 	} {
-		got := ""
-		for _, g := range list(t, pool, "acme", q) {
-			got += g.Type
-		}
-		if got != strings.TrimSpace(want) {
+		if got := typesOf(t, pool, q); got != strings.TrimSpace(want) {
 			t.Errorf("%+v finds %q", q, got)
 		}
+	}
+}
+
+func typesOf(t *testing.T, pool *pgxpool.Pool, q postgres.GroupQuery) (types string) {
+	t.Helper()
+	for _, g := range list(t, pool, "acme", q) {
+		types += g.Type
+	}
+	return types
+}
+
+// A group is found by its first release and by the last fifty that came, each of which comes back when it is seen again;
+// of merged groups by those of all.
+func TestReleasesOfGroupsAreBounded(t *testing.T) {
+	pool := open(t)
+	found := func(release string) bool {
+		return typesOf(t, pool, postgres.GroupQuery{Release: release}) == "AlphaError"
+	}
+	for n := range grouping.MaxGroupReleases + 2 {
+		mustApply(t, pool, in("prod", fmt.Sprint("r", n), time.Duration(n)*time.Minute))
+	}
+	for release, want := range map[string]bool{"r0": true, "r1": false, "r2": true, "r30": true, "r51": true} {
+		if found(release) != want {
+			t.Errorf("%s: found %t, want %t", release, !want, want)
+		}
+	}
+	mustApply(t, pool, in("prod", "r1", 2*time.Hour))
+	if !found("r1") || found("r2") {
+		t.Errorf("seen again: r1 is found: %t, r2: %t", found("r1"), found("r2"))
+	}
+	beta := in("prod", "of beta", time.Hour)
+	beta.Error.Type = "BetaError"
+	mustApply(t, pool, beta)
+	idOf := func(typ string) string { return list(t, pool, "acme", postgres.GroupQuery{Type: typ})[0].ID }
+	merge(t, pool, 3*time.Hour, idOf("Alpha"), idOf("Beta"))
+	if !found("of beta") || !found("r1") || !found("r51") || found("r3") {
+		t.Errorf("merged: of beta %t, r1 %t, r51 %t, r3 %t", found("of beta"), found("r1"), found("r51"), found("r3"))
 	}
 }

@@ -98,10 +98,11 @@ func furnish(t testing.TB, pool *pgxpool.Pool, groups int) {
 	asSystem(t, pool, func(tx pgx.Tx) error {
 		for _, statement := range []string{
 			`INSERT INTO error_groups (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, arrived, levels, environments,
-				samples, similar_hash, why, expires, status, decided)
+				samples, similar_hash, why, expires, status, decided, releases)
 			 SELECT organization, 'grp_' || md5(n::text), project, 'Error of kind ' || n || ': ' || repeat('it broke ', 8), 'Error' || n % 977, 'com.acme.shop.Cart' || n % 377 || '.total',
 				n * 7919 % 10007, last_seen - n * interval '5 minutes', last_seen - n * interval '1 minute', seen_minute - n * interval '1 minute', arrived, levels, environments,
-				1, '\x01', why, expires, (ARRAY['unresolved', 'resolved', 'ignored', 'archived'])[1 + n % 4], jsonb_build_object('status', 'unresolved')
+				1, '\x01', why, expires, (ARRAY['unresolved', 'resolved', 'ignored', 'archived'])[1 + n % 4], jsonb_build_object('status', 'unresolved'),
+				array(SELECT '2026.11.' || n % 97 + r FROM generate_series(1, 10) AS r)
 			   FROM error_groups, generate_series(1, ` + fmt.Sprint(groups) + `) AS n`,
 			`INSERT INTO group_days (organization, error_group, day, counted, users) SELECT g.organization, g.id, d.day - n, counted, users
 			   FROM group_days d, error_groups g, generate_series(0, 6) AS n WHERE g.id <> d.error_group AND g.last_seen > d.day - 7 ON CONFLICT DO NOTHING`,

@@ -44,38 +44,35 @@ var (
 	ErrManySplits = fmt.Errorf("groups of the project were split %d times, as often as they may be", grouping.MaxSplits)
 )
 
-// FindSplitHashes finds by which hashes errors like a sample of a family can be split
-// off, of which group it is, and the hashes of all samples of that group.
-func FindSplitHashes(ctx context.Context, tx pgx.Tx, organization pg.Organization, f *Family, entry string) (
-	of *DecidedGroup, alike grouping.SplitHashes, samples []grouping.SplitHashes, err error,
+// FindSplitHashes finds the group of a family whose samples have a hash by which errors
+// can be split off, and the hashes of all samples of that group.
+func FindSplitHashes(ctx context.Context, tx pgx.Tx, organization pg.Organization, f *Family, like grouping.Hash) (
+	of *DecidedGroup, samples []grouping.SplitHashes, err error,
 ) {
 	groups := map[string]*DecidedGroup{f.Head.Group.ID: f.Head} // bounded by the members of a head
 	ids := []string{f.Head.Group.ID}
 	for _, m := range f.Members {
 		groups[m.Group.ID], ids = m, append(ids, m.Group.ID)
 	}
-	rows, err := tx.Query(ctx, `SELECT all_of.error_group, one.slot = all_of.slot, all_of.trace, all_of.stack
-		FROM (SELECT organization, error_group, slot FROM occurrences WHERE organization = $1 AND error_group = ANY ($2) AND entry = $3 LIMIT 1) one
-		JOIN occurrences all_of USING (organization, error_group)`, organization, ids, storable(entry))
+	rows, err := tx.Query(ctx, `SELECT error_group, trace, stack FROM occurrences WHERE organization = $1 AND error_group = (
+		SELECT error_group FROM occurrences WHERE organization = $1 AND error_group = ANY ($2) AND $3 IN (stack, trace) ORDER BY error_group LIMIT 1)`,
+		organization, ids, like[:])
 	if err != nil {
-		return nil, alike, nil, err
+		return nil, nil, err
 	}
 	var group string
-	var chosen bool
 	var trace, stack []byte
-	_, err = pgx.ForEachRow(rows, []any{&group, &chosen, &trace, &stack}, func() error {
-		var a grouping.SplitHashes
-		copy(a.Trace[:], trace)
-		copy(a.Stack[:], stack)
-		if samples = append(samples, a); chosen {
-			of, alike = groups[group], a
-		}
+	_, err = pgx.ForEachRow(rows, []any{&group, &trace, &stack}, func() error {
+		var s grouping.SplitHashes
+		copy(s.Trace[:], trace)
+		copy(s.Stack[:], stack)
+		of, samples = groups[group], append(samples, s)
 		return nil
 	})
 	if err == nil && of == nil {
 		err = ErrNoSample
 	}
-	return of, alike, samples, err
+	return of, samples, err
 }
 
 // SaveSplit makes a decision to split hold, unless it does already. Its family must be

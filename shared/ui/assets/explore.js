@@ -1,14 +1,26 @@
 // Exploring a list: / goes to the search line, j and k through the entries, Enter opens one. Names and values of fields
 // are offered while one types. Beside a list of errors, x chooses one; e resolves, i ignores and a assigns what is chosen, or
-// what has the focus. Dragging over the histogram chooses its time. Times are shown in UTC or as on the reader's
+// what has the focus. ? shows the keys of the page. Dragging over the histogram chooses its time. Times are shown in UTC or as on the reader's
 // clock. All of it adds to what forms and links do without this script.
 
 const line = document.getElementById("field-q");
 const rows = () => [...document.querySelectorAll(".entries summary, .stack tbody tr td:first-child a")];
 
+const help = document.getElementById("keys");
+const toggle = () => (help.open ? help.close() : help.showModal());
+if (help) {
+  const shown = document.querySelector("p.keys");
+  shown.hidden = false;
+  for (const button of [shown.querySelector("button"), help.querySelector("button")]) button.addEventListener("click", toggle);
+}
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input:not([type=checkbox]), select, textarea")) return;
-  if (event.key === "/" && line) {
+  if (event.key === "?" && help) {
+    toggle();
+  } else if (help?.open) {
+    return;
+  } else if (event.key === "/" && line) {
     event.preventDefault();
     line.focus();
     line.select();

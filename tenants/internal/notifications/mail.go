@@ -46,6 +46,8 @@ func mailKindOf(deliveryType string) tenants.MailKind {
 		return tenants.ExhaustedMail
 	case "statement.ready":
 		return tenants.StatementMail
+	case "error_group.mentioned":
+		return tenants.MentionMail
 	}
 	return ""
 }

@@ -186,10 +186,44 @@ func TestMailOfAMention(t *testing.T) {
 	if len(mails) != 20 || strings.Contains(strings.Join(mails, ""), "bill@example.com") {
 		t.Fatalf("%d mails: %q", len(mails), mails)
 	}
+	link := links.To(mail.Mailing{Organization: "org_a", Member: "mem_dev", Kind: tenants.MentionMail})
+	if whole := strings.NewReplacer("=\r\n", "", "=3D", "=", "\r\n ", " ").Replace(mails[0]); !strings.Contains(whole, "List-Unsubscribe: <"+link+">") {
+		t.Errorf("it can't be ended:\n%s", mails[0])
+	}
 	for _, part := range []string{"Subject: Ada mentions you: PaymentFailed: no card", "@Dev, is this <yours>?", "@Dev, is this &lt;yours&gt;?", "https://weir.example/console/errors/grp_1"} {
 		if !strings.Contains(strings.NewReplacer("=\r\n", "", "\r\n", " ").Replace(mails[0]), part) {
 			t.Errorf("it lacks %q:\n%s", part, mails[0])
 		}
+	}
+}
+
+// Who has unsubscribed from mail about mentions gets none, others do.
+func TestUnwantedMention(t *testing.T) {
+	to, office := newReceiver(t, 200), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	for _, id := range []string{"mem_dev", "mem_eve"} {
+		added := tenants.MemberAdded{Member: id, Organization: "org_a", Email: id + "@example.com", Name: id, Role: tenants.Developer, PasswordHash: "x", At: r.clock()}
+		testenv.Must(t, r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/" + id}, 0, nil, added))
+	}
+	chosen := tenants.MemberMailsChosen{Member: "mem_dev", Without: []tenants.MailKind{tenants.MentionMail}, At: r.clock()}
+	testenv.Must(t, r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_dev"}, 1, nil, chosen))
+	members := []string{"mem_dev", "mem_eve"}
+	r.consume(t, r.record(t, "grp_1/1", contract.TypeErrorGroupMentioned, "org_a", contract.ErrorGroupMentioned{
+		ErrorGroup: contract.ErrorGroup{Organization: "org_a", Group: "grp_1"}, Members: members,
+		Addressed: contract.Addressed{MailTo: &contract.MailTo{Members: members}, Path: "/console/errors/grp_1"},
+	}))
+	var queued []string
+	err := pg.ReadAs(t.Context(), r.pool, "org_a", func(tx pgx.Tx) (err error) {
+		rows, err := tx.Query(t.Context(), `SELECT member FROM deliveries WHERE member <> ''`)
+		if err != nil {
+			return err
+		}
+		queued, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil || len(queued) != 1 || queued[0] != "mem_eve" {
+		t.Errorf("mail goes to %q, %v", queued, err)
 	}
 }
 

@@ -202,7 +202,7 @@ func permissionText(p tenants.Permission) string {
 	case tenants.WebhooksManage:
 		return "see or change webhooks"
 	case tenants.MailsReceive:
-		return "get mail about the account"
+		return "get mail"
 	}
 	return "do this"
 }

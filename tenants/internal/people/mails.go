@@ -73,6 +73,8 @@ func mailWords(kind tenants.MailKind) string {
 		return "the quota or a budget is used up, and when logs are accepted again"
 	case tenants.StatementMail:
 		return "the statement of a period is ready"
+	case tenants.MentionMail:
+		return "a note about an error mentions you"
 	}
 	return string(kind)
 }
@@ -106,7 +108,7 @@ func (p mailPages) write(w http.ResponseWriter, r *http.Request, status int, fau
 		return err
 	}
 	page := mailsPage{Settings: shown, Fault: pages.FaultOf(fault, "mails")}
-	for _, kind := range tenants.MailKinds() {
+	for _, kind := range shown.Role.Mails() {
 		page.Kinds = append(page.Kinds, ui.Choice{Value: string(kind), Text: mailWords(kind), Selected: shown.Member.Receives(kind)})
 	}
 	p.Write(w, r, status, "mails", ui.View{Title: "Choose your mail", Tabs: pages.Tabs(r, pages.AccountPath), Data: page})

@@ -44,8 +44,8 @@ func (r room) follow(t *testing.T, method, link string, form url.Values) *httpte
 	return tenantstest.Call(t, r.pages, identity.Principal{}, method, strings.TrimPrefix(link, "https://weir.example"), "", form)
 }
 
-// Members who get mail about the account
-// choose which; others have no such page.
+// Members choose which mail they get, of the kinds
+// for their role; what others get stays as it was.
 func TestChooseMails(t *testing.T) {
 	r := open(t)
 	bill := r.add(t, "org_a", "bill@example.com", tenants.Billing)
@@ -58,10 +58,13 @@ func TestChooseMails(t *testing.T) {
 	if got := r.mails(t, bill, tenants.Billing, "POST", url.Values{"mails": {"news"}}); got.Code != 422 || !strings.Contains(got.Body.String(), `id="fault-mails"`) {
 		t.Errorf("a kind that is none: %d %s", got.Code, got.Body)
 	}
-	for _, method := range []string{"GET", "POST"} {
-		if got := r.mails(t, "mem_a", tenants.Admin, method, url.Values{}); got.Code != 403 {
-			t.Errorf("%s as admin: %d", method, got.Code)
-		}
+	dev := r.add(t, "org_a", "dev@example.com", tenants.Developer)
+	page := r.mails(t, dev, tenants.Developer, "GET", nil)
+	if boxes := strings.Count(page.Body.String(), `name="mails"`); page.Code != 200 || boxes != 1 || !strings.Contains(page.Body.String(), `value="mention" checked`) {
+		t.Errorf("a developer has %d kinds: %d %s", boxes, page.Code, page.Body)
+	}
+	if got := r.mails(t, dev, tenants.Developer, "POST", url.Values{}); got.Code != 303 || !slices.Equal(r.without(t, dev), []tenants.MailKind{tenants.MentionMail}) {
+		t.Errorf("%d, and they go without %q", got.Code, r.without(t, dev))
 	}
 	if status, answer := r.call(t, "org_a", "POST", "/v1/members/"+bill+"/remove", ""); status != 200 {
 		t.Fatalf("%d %v", status, answer)
