@@ -107,7 +107,8 @@ type Occurrence struct {
 	Entry        string    // id of the entry as clients see it
 	Accepted     time.Time // when the entry was accepted
 	Expires      time.Time // see Expiry
-	At           time.Time // when it happened, by the entry
+	At           time.Time // when it happened, by the entry; at the latest when that was accepted
+	Sent         time.Time // as the entry says; zero: it says nothing else
 	Severity     Severity
 	Environment  string
 	Release      string // empty: unknown, as the next ones
