@@ -27,7 +27,11 @@ type occurrencesPage struct {
 
 // logsQuery are the parameters of a search of the logs.
 func logsQuery(s groups.EntrySearch) url.Values {
-	return url.Values{"project": {s.Project}, "q": {s.Query}, "from": {queryTime(s.From)}, "to": {queryTime(s.To)}}
+	asked := url.Values{"project": {s.Project}, "q": {s.Query}, "from": {queryTime(s.From)}}
+	if to := queryTime(s.To); !s.To.IsZero() && to != "" {
+		asked.Set("to", to)
+	}
+	return asked
 }
 
 // showOccurrences shows a page with a place for the occurrences of a group.

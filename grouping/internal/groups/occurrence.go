@@ -34,8 +34,11 @@ type Occurrences struct {
 // An EntrySearch finds all log entries of a group, and others.
 type EntrySearch struct {
 	Project, Query string
-	From, To       time.Time // To is exclusive
+	From, To       time.Time // To is exclusive; zero: no API can write it
 }
+
+// maxYear is the last one of RFC 3339.
+const maxYear = 9999
 
 // Search is what finds the log entries of a group.
 func (o *Occurrences) Search(ctx context.Context, who identity.Principal, group string) (EntrySearch, error) {
@@ -44,7 +47,11 @@ func (o *Occurrences) Search(ctx context.Context, who identity.Principal, group 
 
 func searchOf(ctx context.Context, tx pgx.Tx, organization string, g postgres.Group) (EntrySearch, error) {
 	search, from, err := postgres.FindEntrySearch(ctx, tx, organization, g.ID)
-	return EntrySearch{Project: g.Project, Query: search.Query(), From: from, To: search.Last.Add(time.Microsecond)}, err
+	found := EntrySearch{Project: g.Project, Query: search.Query(), From: from, To: search.Last.Add(time.Microsecond)}
+	if found.To.UTC().Year() > maxYear {
+		found.To = time.Time{}
+	}
+	return found, err
 }
 
 // Select finds those of some entries that are errors of a group, in their order. It tells them apart by what

@@ -8,6 +8,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/grouping/trace"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
 
@@ -38,14 +39,14 @@ func selecting(of *groups.Occurrences) handler {
 
 // entrySearchBody finds the log entries of a group.
 type entrySearchBody struct {
-	Project string    `json:"project" maxLength:"64"`
-	Query   string    `json:"q"`
-	From    time.Time `json:"from"`
-	To      time.Time `json:"to"`
+	Project string     `json:"project" maxLength:"64"`
+	Query   string     `json:"q"`
+	From    time.Time  `json:"from"`
+	To      *time.Time `json:"to" description:"null: there is no bound, as an entry names the end of the year 9999"`
 }
 
 func newEntrySearchBody(s groups.EntrySearch) entrySearchBody {
-	return entrySearchBody{s.Project, s.Query, s.From.UTC(), s.To.UTC()}
+	return entrySearchBody{s.Project, s.Query, s.From.UTC(), httpapi.TimeOrNull(s.To)}
 }
 
 type occurrenceBody struct {

@@ -94,7 +94,7 @@ const ofLearned = `
 		       LATERAL (SELECT jsonb_agg(jsonb_build_object('hash', encode(hash, 'hex'), 'after', after, 'from', error_group)) AS splits
 		                  FROM group_splits s WHERE (s.organization, s.project) = (k.organization, k.project)) s,
 		       LATERAL (SELECT EXISTS (SELECT FROM source_maps m WHERE (m.organization, m.project) = (k.organization, k.project)) AS maps) m,
-		       LATERAL (SELECT max(version) AS rules FROM events e WHERE (e.organization, e.stream) = (k.organization, '`+rulesStream+`' || k.project)) r
+		       LATERAL (SELECT max(version) AS rules FROM events e WHERE (e.organization, e.stream) = (k.organization, '` + rulesStream + `' || k.project)) r
 		 WHERE maps OR rules IS NOT NULL OR learned->'libraries' <> '{}' OR learned->'values' <> '{}' OR splits IS NOT NULL`
 
 // findFormer returns what was learned of projects
