@@ -39,7 +39,7 @@ var module = openapi.Module{
 var occurrencesOperation = openapi.Operation{
 	Route: "GET " + occurrencesRoute, ID: "listErrorGroupOccurrences",
 	Summary: "All occurrences of an error group that are kept, the newest first, whole as log entries",
-	Description: "Entries of its types and times are read from the logs, and those of the group are chosen. A page ends after two seconds. " +
+	Description: "Entries of its types and times are read from the logs, and those of the group are chosen. A page ends after about three seconds. " +
 		"It counts against rate limits as what it asks for: the group, one to a few pages of logs, and as many selections. " +
 		"Of merged groups it has the occurrences of all.",
 	Query:  httpapi.Page{},
@@ -61,10 +61,13 @@ type occurrenceBody struct {
 	Entry        map[string]any `json:"entry" description:"The entry as it was accepted, as GET /v1/logs has it"`
 }
 
-// How long entries are looked for, and how long the rest of a page may take then.
+// For how long pages of the log store are begun, each of which takes up to two seconds, and how long
+// all may take, of a program and of a page for people, which is rendered then.
 const (
-	occurrencesTime = 2 * time.Second
-	renderTime      = time.Second
+	beginTime  = time.Second
+	apiTime    = 15 * time.Second
+	pageTime   = 3500 * time.Millisecond
+	renderTime = time.Second
 )
 
 // The reader's own request is kept: that of the gateway's router would be taken for one of a part of it.
@@ -100,7 +103,7 @@ func (a *occurrencesAnswer) encode() []byte {
 // serveOccurrences answers with a page of the log entries of an error group.
 func (g *Gateway) serveOccurrences(w http.ResponseWriter, r *http.Request) error {
 	reader, _ := r.Context().Value(readerKey{}).(*http.Request)
-	ctx, cancel := context.WithTimeout(reader.Context(), occurrencesTime)
+	ctx, cancel := context.WithTimeout(reader.Context(), apiTime)
 	defer cancel()
 	group := ofOccurrences.FindStringSubmatch(r.URL.Path)[1]
 	s := &entrySelection{gateway: g, reader: reader, group: group, logs: "/v1/logs", sel: "/v1/error-groups/" + group + "/select"}
@@ -198,9 +201,9 @@ func (g *Gateway) occurrencesPart(r *http.Request, query string) []byte {
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" && !s.resume(cursor) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), occurrencesTime+renderTime)
+	ctx, cancel := context.WithTimeout(r.Context(), pageTime+renderTime)
 	defer cancel()
-	looking, stop := context.WithTimeout(ctx, occurrencesTime)
+	looking, stop := context.WithTimeout(ctx, pageTime)
 	defer stop()
 	if s.run(looking) != nil {
 		return nil

@@ -38,13 +38,13 @@ type logsPage struct {
 	Next  *string           `json:"next_cursor"`
 }
 
-// run reads one page of the log store after another until there are enough items, or ctx ends. Where a
+// run reads one page of the log store after another until there are enough items, or the time is over. Where a
 // page has more of them than are wanted, it is read again up to the last of these, so that the next
 // one goes on behind it. It returns the answer of a module that refused before anything was found.
 func (s *entrySelection) run(ctx context.Context) (refused *recorder) {
 	s.answer.items = []json.RawMessage{}
-	size := s.limit
-	for range mostPages {
+	size, begun := s.limit, time.Now()
+	for n := 0; n < mostPages && time.Since(begun) < beginTime; n++ {
 		page, selected, refused := s.step(ctx, size)
 		if refused != nil && len(s.answer.items) == 0 {
 			return refused
@@ -74,13 +74,15 @@ func (s *entrySelection) run(ctx context.Context) (refused *recorder) {
 	return nil
 }
 
-// nextSize is the size of the next page: larger where few entries were of the group.
+// nextSize is the size of the next page, which has as many entries of the group as are still wanted, if it is like
+// the last one.
 func (s *entrySelection) nextSize(size, read, selected int) int {
-	const growth = 4
-	if 2*selected < read {
+	const growth = 8
+	if selected == 0 {
 		return min(growth*size, httpapi.MaxLimit)
 	}
-	return max(s.limit-len(s.answer.items), 1)
+	left := s.limit - len(s.answer.items)
+	return min((left*read+selected-1)/selected, httpapi.MaxLimit)
 }
 
 // step reads a page, and finds which of its items are of the group. The page is nil if there is no
