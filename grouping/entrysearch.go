@@ -19,15 +19,12 @@ const AnyType = ""
 // Bounds of what a search asks for. The log store reads queries of 2,000 bytes.
 const (
 	MaxEntryTypes = 8
-	maxEntryType  = 200 // bytes, in quotes
+	maxEntryType  = 200 // bytes, escaped
 )
 
 func (s *EntrySearch) add(o Occurrence) {
-	if o.Sent.After(s.Last) {
-		s.Last = o.Sent
-	}
-	if o.At.After(s.Last) {
-		s.Last = o.At
+	if last := o.Named(); last.After(s.Last) {
+		s.Last = last
 	}
 	if len(s.Types) > 0 && (s.Types[0] == AnyType || s.Types[0] == o.Error.Type) { // nearly always
 		return
@@ -37,6 +34,14 @@ func (s *EntrySearch) add(o Occurrence) {
 		typ = AnyType
 	}
 	s.addType(typ)
+}
+
+// Named is when it happened by the entry alone, to the microsecond.
+func (o *Occurrence) Named() time.Time {
+	if o.Ahead == 0 {
+		return o.At
+	}
+	return time.UnixMicro(o.Ahead).UTC()
 }
 
 func (s *EntrySearch) addType(typ string) {
@@ -62,9 +67,11 @@ func (s *EntrySearch) Merge(other EntrySearch) {
 
 // searchable reports whether the log store finds a value as it is.
 func searchable(typ string) bool {
-	unsure := func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
-	return typ != "" && len(quoted(typ)) <= maxEntryType && strings.TrimSpace(typ) == typ && !strings.ContainsFunc(typ, unsure)
+	return typ != "" && len(typ)+strings.Count(typ, `\`)+strings.Count(typ, `"`) <= maxEntryType &&
+		strings.TrimSpace(typ) == typ && !strings.ContainsFunc(typ, unsure)
 }
+
+func unsure(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
 
 // Query is the search in the language of the log store.
 func (s *EntrySearch) Query() string {
@@ -79,6 +86,6 @@ func (s *EntrySearch) Query() string {
 }
 
 // quoted is a text of the query language as it is.
-func quoted(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
-}
+func quoted(text string) string { return `"` + inQuotes.Replace(text) + `"` }
+
+var inQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

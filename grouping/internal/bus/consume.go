@@ -154,10 +154,10 @@ func (s *scanner) occurrence(text string, paths []path, logs contract.LogsAccept
 }
 
 func occurrence(e entry, logs contract.LogsAccepted) grouping.Occurrence {
-	at, sent := eventTime(e.timestamp, logs.Time)
+	at, ahead := eventTime(e.timestamp, logs.Time)
 	o := grouping.Occurrence{
 		Organization: logs.Organization, Project: logs.Project, Accepted: logs.Time,
-		At: at, Sent: sent, Environment: e.environment, Message: e.message, Error: e.err,
+		At: at, Ahead: ahead, Environment: e.environment, Message: e.message, Error: e.err,
 		Release: e.metadata.value(ofRelease), Service: e.metadata.value(ofService), Host: e.metadata.value(ofHost), User: e.metadata.value(ofUser),
 		DebugIDs: e.debugIDs,
 	}
@@ -176,14 +176,17 @@ func occurrence(e entry, logs contract.LogsAccepted) grouping.Occurrence {
 
 // eventTime is the entry's time, from the year 0000 on, in microseconds,
 // as stored. If it is unreadable or in the future, it becomes the time
-// of acceptance: else the group would head all lists until then. sent
-// is that of the future.
-func eventTime(text string, accepted time.Time) (at, sent time.Time) {
+// of acceptance: else the group would head all lists until then. ahead
+// is that of the future, in microseconds since 1970; 0: it is none.
+func eventTime(text string, accepted time.Time) (at time.Time, ahead int64) {
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || at.After(accepted) {
-		at, sent = accepted, at
+	switch {
+	case err != nil:
+		at = accepted
+	case at.After(accepted):
+		at, ahead = accepted, at.UnixMicro()
 	}
-	return time.UnixMicro(at.UnixMicro()).UTC(), sent
+	return time.UnixMicro(at.UnixMicro()).UTC(), ahead
 }
 
 // Lanes defers organizations that send more than their share: each

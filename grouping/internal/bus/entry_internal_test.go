@@ -30,6 +30,9 @@ func TestTheYear9999HeadsNoList(t *testing.T) {
 		if got, _ := eventTime(text, accepted); !got.Equal(want) {
 			t.Errorf("%s is seen at %s, want %s", text, got, want)
 		}
+		if _, ahead := eventTime(text, accepted); ahead != 0 && ahead != 253402300799999999 && ahead != accepted.UnixMicro()+1 || (ahead == 0) == (text > "2026-11-21T12" && text < "y") {
+			t.Errorf("%s is ahead at %d", text, ahead)
+		}
 	}
 }
 

@@ -118,11 +118,8 @@ func (p *groupPages) showSelected(w http.ResponseWriter, r *http.Request) error 
 const maxListedMessage = 300
 
 func listOccurrence(o grouping.Occurrence) listedOccurrence {
-	sent := o.At
-	if !o.Sent.IsZero() {
-		sent = o.Sent
-	}
-	entry := groups.EntrySearch{Project: o.Project, Query: "exists:error", From: sent, To: sent.Add(time.Microsecond)}
+	named := o.Named()
+	entry := groups.EntrySearch{Project: o.Project, Query: "exists:error", From: named, To: named.Add(time.Microsecond)}
 	return listedOccurrence{
 		At: o.At, Href: "/console/logs?" + logsQuery(entry).Encode(), Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment, Release: o.Release,
 		Message: trace.Cut(cmp.Or(o.Error.Message, o.Message, "(no message)"), maxListedMessage),
