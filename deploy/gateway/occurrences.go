@@ -49,7 +49,7 @@ var occurrencesOperation = openapi.Operation{
 // occurrenceListBody is what occurrencesAnswer is written as.
 type occurrenceListBody struct {
 	httpapi.List[occurrenceBody]
-	Incomplete bool `json:"incomplete,omitempty" const:"true" description:"The search timed out before the page was full. What it holds is certain; next_cursor goes on"`
+	Incomplete bool `json:"incomplete,omitempty" const:"true" description:"It timed out before the page was full. What it holds is certain; next_cursor goes on"`
 }
 
 type occurrenceBody struct {
@@ -197,7 +197,9 @@ func (g *Gateway) occurrencesPart(r *http.Request, query string) []byte {
 	if err != nil || at == nil {
 		return nil
 	}
-	s := &entrySelection{gateway: g, reader: r, group: at[1], logs: "/console/logs/entries", sel: "/console/errors/" + at[1] + "/select", search: search, limit: occurrencesShown}
+	s := &entrySelection{
+		gateway: g, reader: r, group: at[1], logs: "/console/logs/entries", sel: "/console/errors/" + at[1] + "/select", search: search, limit: occurrencesShown,
+	}
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" && !s.resume(cursor) {
 		return nil
 	}

@@ -70,7 +70,8 @@ func With(t testing.TB, change func(config *groups.Config)) *groups.Service {
 func Entries(more string) string {
 	var items []string
 	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError", ""} {
-		of := fmt.Sprintf(`,"error":{"type":%q,"stack_trace":["at com.acme.A.b(A.java:1)","at com.acme.B.c(B.java:1)","at com.acme.C.d(C.java:1)","at com.acme.D.e(D.java:1)"]}`, typ)
+		of := fmt.Sprintf(`,"error":{"type":%q,"stack_trace":["at com.acme.A.b(A.java:1)","at com.acme.B.c(B.java:1)",`+
+			`"at com.acme.C.d(C.java:1)","at com.acme.D.e(D.java:1)"]}`, typ)
 		if typ == "" {
 			of = ""
 		}

@@ -81,7 +81,9 @@ func (o *Occurrences) Select(ctx context.Context, who identity.Principal, group 
 }
 
 // readErrors reads the errors of a project's entries as the consumer did.
-func (o *Occurrences) readErrors(ctx context.Context, tx pgx.Tx, of postgres.Project, r *postgres.Regrouper, entries []Entry) (errs []grouping.Occurrence, err error) {
+func (o *Occurrences) readErrors(ctx context.Context, tx pgx.Tx, of postgres.Project, r *postgres.Regrouper, entries []Entry) (
+	errs []grouping.Occurrence, err error,
+) {
 	settings, err := postgres.FindSettings(ctx, tx, []postgres.Project{of})
 	if err != nil {
 		return nil, err

@@ -186,7 +186,8 @@ func newErrorGroupListBody(r *http.Request, page postgres.Page) errorGroupListBo
 func (g groupRoutes) get(c *call) (any, error) {
 	found, err := g.groups.Detail(c.ctx(), c.who, c.param("group"))
 	return errorGroupDetailBody{
-		newErrorGroupBody(found.Group), itemsOf(found.Members, newMemberBody), itemsOf(found.Occurrences, newOccurrenceBody), newEntrySearchBody(found.Entries), found.Why,
+		newErrorGroupBody(found.Group), itemsOf(found.Members, newMemberBody), itemsOf(found.Occurrences, newOccurrenceBody),
+		newEntrySearchBody(found.Entries), found.Why,
 		itemsOf(found.Similar, func(s groups.Similar) string { return s.Group.ID }), httpapi.OrNull(found.Unordered),
 	}, err
 }

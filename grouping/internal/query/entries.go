@@ -43,7 +43,8 @@ func ReadEntries(w http.ResponseWriter, r *http.Request, body any, of *EntriesBo
 	entries := make([]groups.Entry, len(of.Items))
 	for i, item := range of.Items {
 		if len(item.Entry) == 0 || item.Entry[0] != '{' {
-			return nil, httpapi.Invalid(fmt.Sprintf("/items/%d/entry", i), httpapi.CodeInvalidRequest, "The entry is no object.", "Send items of GET /v1/logs as they are.")
+			return nil, httpapi.Invalid(fmt.Sprintf("/items/%d/entry", i), httpapi.CodeInvalidRequest, "The entry is no object.",
+				"Send items of GET /v1/logs as they are.")
 		}
 		entries[i] = groups.Entry{ID: item.ID, Project: item.Project, Environment: item.Environment, ReceivedAt: item.ReceivedAt, Text: item.Entry}
 	}
