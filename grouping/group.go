@@ -107,7 +107,8 @@ type Occurrence struct {
 	Entry        string    // id of the entry as clients see it
 	Accepted     time.Time // when the entry was accepted
 	Expires      time.Time // see Expiry
-	At           time.Time // when it happened, by the entry
+	At           time.Time // when it happened, by the entry; at the latest when that was accepted
+	Ahead        int64     // the time that the entry names, in microseconds since 1970, where that is after its acceptance; else 0
 	Severity     Severity
 	Environment  string
 	Release      string // empty: unknown, as the next ones

@@ -97,7 +97,7 @@ const OwnRow = "/own"
 func (c *Count) Share() *Count {
 	share := *c
 	share.Samples, share.Similar, share.Days = nil, Hash{}, nil
-	share.Seen, share.Environments = slices.Clone(c.Seen), slices.Clone(c.Environments)
+	share.Seen, share.Environments, share.Entries.Types = slices.Clone(c.Seen), slices.Clone(c.Environments), slices.Clone(c.Entries.Types)
 	return &share
 }
 

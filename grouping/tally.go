@@ -55,6 +55,7 @@ type Count struct {
 	Samples      []*Sample // the first ones and the newest, in the order of arrival
 	Seen         []Seen    // by environment and release
 	Days         Days
+	Entries      EntrySearch
 
 	ofOrganization bool // the organization's budget was used up, not the project's
 }
@@ -112,8 +113,8 @@ const BudgetPeriod = time.Hour
 // NewTally returns an empty tally.
 func NewTally() *Tally { return &Tally{counts: map[countKey]*Count{}} }
 
-// Add counts one occurrence.
-func (t *Tally) Add(o Occurrence) {
+// Add counts one occurrence. It returns what that was added to.
+func (t *Tally) Add(o Occurrence) *Count {
 	o.Environment = trace.Clip(o.Environment, MaxEnvironment)
 	o.Release = KnownRelease(o.Release)
 	f := t.grouper.Fingerprint(o.Error)
@@ -140,6 +141,7 @@ func (t *Tally) Add(o Occurrence) {
 	}
 	c.add(Sample{Occurrence: o, Arrival: t.arrived})
 	t.arrived++
+	return c
 }
 
 func (c *Count) add(o Sample) {
@@ -147,6 +149,7 @@ func (c *Count) add(o Sample) {
 	users := usersOf(o.Occurrence)
 	c.see(o.Occurrence, users)
 	c.Days.add(o.Occurrence, users)
+	c.Entries.add(o.Occurrence)
 	c.Severities |= o.Severity
 	c.Environments = AddNames(c.Environments, o.Environment)
 	c.Services = AddNames(c.Services, trace.Clip(o.Service, MaxEnvironment))
@@ -219,6 +222,7 @@ func (c *Count) Merge(d *Count) {
 	for _, day := range d.Days {
 		c.Days.Of(day.Number).Merge(day)
 	}
+	c.Entries.Merge(d.Entries)
 	c.Severities |= d.Severities
 	c.Environments = AddNames(c.Environments, d.Environments...)
 	c.Services = AddNames(c.Services, d.Services...)

@@ -43,6 +43,11 @@ func TestErrorsStory(t *testing.T) {
 	if !b.shows("checkout failed") || b.shows("the card reader is slow") {
 		t.Errorf("the trace:\n%s", b.describe())
 	}
+	b.repeat("Log entries with this error, the newest first.", func() {
+		b.open(group)
+		b.leave("a", "All occurrences", title)
+	})
+	b.check("all occurrences of an error")
 	b.open(group)
 
 	in.send(t, w.key.Key, failed("2.14.0"))

@@ -40,6 +40,7 @@ var notPages = map[string]string{
 	"/console/errors/overview": "a part of the overview",
 	"/console/usage/overview":  "a part of the overview",
 	"/console/logs/entry":      "a part of the page of an error group",
+	"/console/logs/entries":    "for the gateway, which makes a part of them",
 
 	"/console/usage/organizations": "there is none but for who runs the installation: see TestOrganizations",
 

@@ -147,6 +147,7 @@ func (w world) addresses() map[string]string {
 	return map[string]string{
 		"/console/*":                                 "/console/no-such-page",
 		"/console/errors/{group}":                    "/console/errors/" + w.group,
+		"/console/errors/{group}/occurrences":        "/console/errors/" + w.group + "/occurrences",
 		"/console/errors/alerts/{alert}":             "/console/errors/alerts/" + w.alert,
 		"/console/logs/searches/{id}/edit":           "/console/logs/searches/" + w.search + "/edit",
 		"/console/logs/searches/{id}/alert":          "/console/logs/searches/" + w.search + "/alert",

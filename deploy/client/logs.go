@@ -236,3 +236,12 @@ func (c *Client) ErrorGroup(ctx context.Context, key, id string) (ErrorGroup, er
 	path := "/error-groups/" + url.PathEscape(id)
 	return call[ErrorGroup](ctx, c, Request{Method: http.MethodGet, Path: path, Header: apiKey(key)})
 }
+
+// EachOccurrence calls visit with the log entries of an error group, the newest first, in pages of limit; 0: as many as one can hold.
+func (c *Client) EachOccurrence(ctx context.Context, key, group string, limit int, visit func(StoredEntry) error) error {
+	size := pageLimit
+	if limit > 0 {
+		size = strconv.Itoa(limit)
+	}
+	return each(ctx, c, "/error-groups/"+url.PathEscape(group)+"/occurrences?limit="+size, apiKey(key), visit)
+}

@@ -57,6 +57,7 @@ func scenario(t *testing.T, in installation, disturb func(ctx context.Context, u
 		verify(t, ctx, in, other, sentOther)
 	})
 	t.Run("quiet", func(t *testing.T) { quiet(t, ctx, in) })
+	t.Run("occurrences", func(t *testing.T) { occurrences(t, ctx, in, other) })
 	t.Run("isolation", func(t *testing.T) { isolation(t, ctx, in, main, other) })
 	t.Run("idempotency", func(t *testing.T) { idempotency(t, ctx, in, main, m, sentMain) })
 	t.Run("refusals", func(t *testing.T) { refusals(t, ctx, in, main) })

@@ -149,6 +149,7 @@ func isolation(t *testing.T, ctx context.Context, in installation, main, other t
 		{"/logs?project=" + main.project, "/logs?project=" + alter(main.project), key},
 		{"/projects/" + main.project + "/error-groups", "/projects/" + alter(main.project) + "/error-groups", key},
 		{"/error-groups/" + groups[0].ID, "/error-groups/" + alter(groups[0].ID), key},
+		{"/error-groups/" + groups[0].ID + "/occurrences", "/error-groups/" + alter(groups[0].ID) + "/occurrences", key},
 		{"/organizations/" + main.organization + "/balance", "/organizations/" + alter(main.organization) + "/balance", billing},
 	} {
 		hidden, absent := refusal(t, ctx, in, probe.theirs, probe.header), refusal(t, ctx, in, probe.nobodys, probe.header)

@@ -124,7 +124,7 @@ var pages = map[string]Module{
 }
 
 // Owner returns the module that serves path, given in its escaped form;
-// false if none does.
+// false if none does, or not one alone.
 func Owner(path string) (Module, bool) {
 	if segments, ok := under("/v1", path); ok {
 		return ownerOfNoun(segments)
@@ -147,6 +147,8 @@ func under(prefix, path string) (segments []string, ok bool) {
 func ownerOfNoun(segments []string) (Module, bool) {
 	if len(segments) >= 3 {
 		switch {
+		case segments[0] == "error-groups" && segments[2] == "occurrences":
+			return "", false // made of several modules
 		case segments[0] == "organizations" && slices.Contains(books, segments[2]):
 			return Ledger, true
 		case segments[0] == "projects" && slices.Contains(ofErrors, segments[2]):

@@ -107,6 +107,7 @@ func TestOwner(t *testing.T) {
 		"/v1/error-groups/grp_1":               gateway.Grouping,
 		"/v1/error-groups/grp_1/activity":      gateway.Grouping,
 		"/v1/error-groups/grp_1/merge":         gateway.Grouping,
+		"/v1/error-groups/grp_1/occurrences":   "",
 		"/v1/api-keys/key_1/revoke":            gateway.Tenants,
 		"/v1/service-tokens":                   gateway.Tenants,
 		"/v1/leak-reports":                     gateway.Tenants,

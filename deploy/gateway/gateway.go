@@ -42,6 +42,7 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 	router.With(httpapi.PublicDocument).Get(openAPIPath, httpapi.Handle(g.openAPI.serve))
 	router.With(httpapi.PublicDocument).Get(openAPI30Path, httpapi.Handle(g.openAPI.serveOlder))
 	router.With(httpapi.PublicDocument, g.openAPI.pages.Protect).Get(pagePath, g.openAPI.pages.Handle(g.openAPI.servePage))
+	router.Get(occurrencesRoute, httpapi.Handle(g.serveOccurrences))
 	router.With(httpapi.PublicDocument).Get("/", http.RedirectHandler("/console", http.StatusSeeOther).ServeHTTP)
 	g.own = router
 	return g, nil
@@ -52,7 +53,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
 	switch module, known := Owner(path); {
 	case !known:
-		g.own.ServeHTTP(w, r)
+		g.own.ServeHTTP(w, withReader(r))
 	case r.Method == http.MethodGet && pagesWithParts.MatchString(path):
 		g.servePage(module, w, r)
 	default:
@@ -156,5 +157,10 @@ func (g *Gateway) joinOpenAPI(ctx context.Context) ([]byte, error) {
 			return nil, fmt.Errorf("cannot join the OpenAPI part of %s: %w", module, err)
 		}
 	}
+	tags := whole.Tags
+	if err := whole.Add(OpenAPI()); err != nil {
+		return nil, fmt.Errorf("cannot join the gateway's own part: %w", err)
+	}
+	whole.Tags = tags // its tag is one of grouping's
 	return json.Marshal(whole)
 }

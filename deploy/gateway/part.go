@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"html"
+	"io"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -14,8 +15,8 @@ import (
 )
 
 // Pages of one module in which others have a part each: ADR 43. These are the
-// overview of a project and the page of an error group.
-var pagesWithParts = regexp.MustCompile(`^/console/(overview|errors/grp_[^/]+)$`)
+// overview of a project, the page of an error group, and that of its occurrences.
+var pagesWithParts = regexp.MustCompile(`^/console/(overview|errors/grp_[^/]+(/occurrences)?)$`)
 
 // partPaths are the addresses of these parts, by their names on the page.
 var partPaths = map[string]string{
@@ -76,46 +77,66 @@ func (g *Gateway) fill(r *http.Request, page []byte) []byte {
 
 // part asks the module of a part for it, as the reader; nil: there is none in time.
 func (g *Gateway) part(ctx context.Context, r *http.Request, name, query string) []byte {
+	if name == occurrencesPart {
+		return g.occurrencesPart(r, query)
+	}
 	path, known := partPaths[name]
 	if !known {
 		return nil
 	}
-	module, _ := Owner(path)
-	answers := make(chan []byte, 1)
+	answer := g.askAs(ctx, r, question{path: path, query: query})
+	if answer == nil || answer.status != http.StatusOK {
+		return nil
+	}
+	return answer.body.Bytes()
+}
+
+// A question is what a module is asked.
+type question struct {
+	path, query string
+	body        []byte // JSON, which is posted; nil: GET
+}
+
+// askAs asks a module as the reader of r; nil: it has not answered before ctx ended.
+func (g *Gateway) askAs(ctx context.Context, r *http.Request, asked question) *recorder {
+	module, _ := Owner(asked.path)
+	answers := make(chan *recorder, 1)
 	go func() {
 		defer close(answers)
 		defer func() { // a proxy ends so once its time is over
 			if cause := recover(); cause != nil && cause != http.ErrAbortHandler { //nolint:errorlint // it is the value itself
-				httpapi.Logger(ctx).Error("cannot make a part of a page", slog.String("part", name), slog.Any("panic", cause))
+				httpapi.Logger(ctx).Error("cannot ask a module", slog.String("path", asked.path), slog.Any("panic", cause))
 			}
 		}()
 		answer := newRecorder()
-		g.backends[module].Handler.ServeHTTP(answer, partRequest(ctx, r, path, query))
-		if answer.status == http.StatusOK {
-			answers <- answer.body.Bytes()
-		}
+		g.backends[module].Handler.ServeHTTP(answer, asked.request(ctx, r))
+		answers <- answer
 	}()
 	select {
-	case part := <-answers:
-		return part
+	case answer := <-answers:
+		return answer
 	case <-ctx.Done():
 		return nil
 	}
 }
 
 // ofReader are the headers that say who reads, and from where.
-var ofReader = []string{"Cookie", "User-Agent", "X-Forwarded-For", "X-Forwarded-Proto", "Traceparent", "Tracestate"}
+var ofReader = []string{"Cookie", "X-Api-Key", "User-Agent", "X-Forwarded-For", "X-Forwarded-Proto", "Traceparent", "Tracestate"}
 
-// partRequest asks for a part of the page that r asks for.
-func partRequest(ctx context.Context, r *http.Request, path, query string) *http.Request {
+// request asks as the reader of r.
+func (q question) request(ctx context.Context, r *http.Request) *http.Request {
 	asked := r.Clone(ctx)
-	asked.URL.Path, asked.URL.RawPath, asked.URL.RawQuery, asked.RequestURI = path, "", query, path+"?"+query
-	asked.Body, asked.ContentLength, asked.TransferEncoding = http.NoBody, 0, nil
+	asked.URL.Path, asked.URL.RawPath, asked.URL.RawQuery, asked.RequestURI = q.path, "", q.query, q.path+"?"+q.query
+	asked.Method, asked.Body, asked.ContentLength, asked.TransferEncoding = http.MethodGet, http.NoBody, 0, nil
 	asked.Header = http.Header{}
 	for _, name := range ofReader {
 		if values := r.Header[name]; values != nil {
 			asked.Header[name] = values
 		}
+	}
+	if q.body != nil {
+		asked.Method, asked.Body, asked.ContentLength = http.MethodPost, io.NopCloser(bytes.NewReader(q.body)), int64(len(q.body))
+		asked.Header.Set("Content-Type", "application/json")
 	}
 	return asked
 }

@@ -33,6 +33,9 @@ type policy struct {
 // sourceMap is the smallest source map.
 const sourceMap = `{"version":3,"sources":["a.ts"],"names":[],"mappings":"AAAA"}`
 
+// entriesOf is a log entry of which it is asked whether it is of a group.
+const entriesOf = `{"items":[{"id":"none","project":"none","environment":"","received_at":"2026-11-21T09:30:00Z","entry":{"error":{"type":"E"}}}]}`
+
 // alertForm is the rest of a form of an alert on errors.
 const alertForm = "name=A&triggers=new&new_from=1&gap_seconds=300"
 
@@ -102,6 +105,10 @@ var policies = []policy{
 	{route: "GET /v1/projects/{project}/error-groups", who: readers},
 	{route: "GET /v1/error-groups/{group}", who: readers},
 	{route: "GET /v1/error-groups/{group}/similar", who: readers},
+	{route: "GET /v1/error-groups/{group}/occurrences", who: readers},
+	{route: "GET /v1/error-groups/{group}/occurrences", who: wideReaders, path: "/v1/error-groups/{second-group}/occurrences"},
+	{route: "POST /v1/error-groups/{group}/select", who: readers, body: entriesOf},
+	{route: "POST /v1/error-groups/{group}/select", who: wideReaders, path: "/v1/error-groups/{second-group}/select", body: entriesOf},
 	{route: "GET /v1/error-groups/{group}/activity", who: readers},
 	{route: "GET /v1/error-groups/{group}/counts", who: readers},
 	{route: "GET /v1/projects/{project}/error-settings", who: readers},
@@ -267,6 +274,8 @@ var policies = []policy{
 	{route: "GET /console/logs", who: members(tenants.LogsRead)},
 	{route: "GET /console/logs", who: members(tenants.LogsRead), path: "/console/logs?project={project}"},
 	{route: "GET /console/logs/entry", who: members(tenants.LogsRead), path: "/console/logs/entry?project={project}&id={entry}&time=2026-11-21T09:30:00Z"},
+	{route: "GET /console/logs/entries", who: members(tenants.LogsRead)},
+	{route: "GET /console/logs/entries", who: members(tenants.LogsRead), path: "/console/logs/entries?project={project}"},
 	{route: "GET /console/logs/tail", who: members(tenants.LogsRead)},
 	{route: "GET /console/logs/tail", who: members(tenants.LogsRead), path: "/console/logs/tail?project={project}"},
 	{route: "GET /console/logs/csv", who: members(tenants.LogsRead)},
@@ -295,6 +304,9 @@ var policies = []policy{
 	{route: "GET /console/errors/rules", who: members(tenants.ErrorsRead), path: "/console/errors/rules?project={project}"},
 	{route: "POST /console/errors/rules", who: members(tenants.ErrorsDecide), body: "project={project}&version=1&rules=scrub+email&do=save", want: 303},
 	{route: "GET /console/errors/{group}", who: members(tenants.ErrorsRead)},
+	{route: "GET /console/errors/{group}/occurrences", who: members(tenants.ErrorsRead)},
+	{route: "POST /console/errors/{group}/occurrences", who: members(tenants.ErrorsRead), body: entriesOf},
+	{route: "POST /console/errors/{group}/select", who: members(tenants.ErrorsRead), body: entriesOf},
 	{route: "POST /console/errors/{group}/decide", who: members(tenants.ErrorsDecide), body: "do=note&note=seen", want: 303},
 	{route: "POST /console/errors/decide", who: members(tenants.ErrorsDecide), body: "do=reopen&group={group}", want: 303},
 	{route: "GET /console/errors/settings", who: members(tenants.ErrorsRead), path: "/console/errors/settings?project={project}"},
@@ -408,7 +420,9 @@ var unreached = []string{
 }
 
 // ownOfGateway are the routes that the gateway itself answers, for all modules.
-var ownOfGateway = []string{"GET /", "GET /docs", "GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /v1/openapi-3.0.json"}
+var ownOfGateway = []string{
+	"GET /", "GET /docs", "GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /v1/openapi-3.0.json", "GET /v1/error-groups/{group}/occurrences",
+}
 
 // A gate decides who has access, and how others are refused.
 type gate struct {

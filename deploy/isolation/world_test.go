@@ -229,7 +229,7 @@ func (w *world) sendOnce(t *testing.T, r request) answer {
 	sent := httptest.NewRequestWithContext(t.Context(), r.method, "https://weir.example"+r.path, strings.NewReader(r.body))
 	sent.RemoteAddr = fmt.Sprintf("198.%d.%d.%d:40000", 18+rand.N(2), rand.N(256), rand.N(256))
 	if r.body != "" {
-		sent.Header.Set("Content-Type", contentType(r.path))
+		sent.Header.Set("Content-Type", contentType(r))
 	}
 	for name, value := range r.header {
 		sent.Header.Set(name, value)
@@ -246,8 +246,8 @@ func (w *world) sendOnce(t *testing.T, r request) answer {
 }
 
 // contentType of a body: JSON for the API, a form for the console.
-func contentType(path string) string {
-	if strings.HasPrefix(path, "/console") {
+func contentType(r request) string {
+	if strings.HasPrefix(r.path, "/console") && !strings.HasPrefix(r.body, "{") {
 		return "application/x-www-form-urlencoded"
 	}
 	return "application/json"

@@ -83,7 +83,8 @@ func (a *App) open(ctx context.Context) error {
 
 func (a *App) build() error {
 	a.groups = groups.New(groups.Config{
-		NewGroups: a.config.newGroups(), Projects: a.directory, Pool: a.base.Pool, Announce: bus.Announce, Report: bus.Report, Send: bus.SaveMessages,
+		NewGroups: a.config.newGroups(), Projects: a.directory, Pool: a.base.Pool,
+		Announce: bus.Announce, Report: bus.Report, Send: bus.SaveMessages, Read: bus.ReadEntry,
 		MaxAlerts: a.config.maxAlerts(),
 		Reads:     a.base.Reads, Replica: a.base.Replica, Concurrency: a.config.reads(), Clock: a.base.Clock, Metrics: a.base.Metrics,
 	})

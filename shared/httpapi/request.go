@@ -40,10 +40,15 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, within time.D
 // invalid UTF-8, lone surrogates, duplicate names, unknown members and
 // anything after the object.
 func ReadJSON(w http.ResponseWriter, r *http.Request, value any) error {
+	return ReadJSONUpTo(w, r, maxSmallBody, value)
+}
+
+// ReadJSONUpTo is ReadJSON for a body of at most limit bytes.
+func ReadJSONUpTo(w http.ResponseWriter, r *http.Request, limit int64, value any) error {
 	if err := requireJSON(r); err != nil {
 		return err
 	}
-	body, err := ReadBody(w, r, maxSmallBody)
+	body, err := ReadBody(w, r, limit)
 	if err != nil {
 		return bodyProblem(err)
 	}

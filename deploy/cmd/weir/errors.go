@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -22,6 +23,7 @@ const errorsHelp = `Lists the groups of errors of a project, the one last seen f
   weir errors timeout --status=unresolved         with this word in type, message or place
   weir errors --since=24h --level=fatal           seen in the last day
   weir errors show grp_0123abcd                   one, by its id or the beginning of it
+  weir errors occurrences grp_0123abcd            the log entries of one, the newest last
   weir errors resolve grp_0123abcd --in=next      mended in the next release
   weir errors ignore grp_0123abcd --for=48h       quiet for two days
   weir errors merge grp_0123abcd grp_4567cdef     the second is shown in the first from now on
@@ -31,6 +33,8 @@ const errorsHelp = `Lists the groups of errors of a project, the one last seen f
 type errorsCommand struct {
 	List errorsList `cmd:"" default:"withargs" help:"List the groups, the one last seen first."`
 	Show errorsShow `cmd:"" help:"Show a group: counts, a trace, samples."`
+
+	Occurrences errorsOccurrences `cmd:"" help:"Print the log entries of a group."`
 
 	Resolve errorsResolve `cmd:"" help:"Resolve groups: a later error opens them again."`
 	Ignore  errorsIgnore  `cmd:"" help:"Ignore groups, for ever or until something happens."`
@@ -158,6 +162,43 @@ func (s *errorsShow) print(ctx context.Context, api *client.Client, screen termi
 		return fmt.Errorf("cannot read group %s: %w", id, err)
 	}
 	return writeGroup(screen, group)
+}
+
+type errorsOccurrences struct {
+	Group string `arg:"" help:"Id of the group, or its beginning."`
+	Limit int    `help:"How many entries at most, the newest ones." default:"100"`
+	JSON  bool   `name:"json" help:"Print the entries as they were sent, one on each line."`
+
+	projectReader
+}
+
+// Validate is called by kong.
+func (o *errorsOccurrences) Validate() error {
+	if o.Limit < 1 {
+		return errors.New("--limit must be more than 0")
+	}
+	return nil
+}
+
+// Run is called by kong.
+func (o *errorsOccurrences) Run(ctx context.Context) error {
+	api, found, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	o.Project = cmp.Or(o.Project, found.Project)
+	return o.print(ctx, api, os.Stdout)
+}
+
+func (o *errorsOccurrences) print(ctx context.Context, api *client.Client, out io.Writer) error {
+	id, err := o.whole(ctx, api, o.Group)
+	if err != nil {
+		return err
+	}
+	return printNewest(out, o.Limit, o.JSON, func(visit func(client.StoredEntry) error) error {
+		return api.EachOccurrence(ctx, o.APIKey.Reveal(), id, min(o.Limit, 1000), visit)
+	})
 }
 
 // searched is how many groups are looked through for the beginning of an id.

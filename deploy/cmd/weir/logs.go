@@ -91,9 +91,16 @@ func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writ
 	if len(l.CountBy) > 0 {
 		return l.count(ctx, api, terminal.Of(out), query.From)
 	}
+	return printNewest(out, l.Limit, l.JSON, func(visit func(client.StoredEntry) error) error {
+		return api.EachLog(ctx, l.APIKey.Reveal(), query, visit)
+	})
+}
+
+// printNewest prints the first entries of each, at most limit, the last of them first.
+func printNewest(out io.Writer, limit int, asJSON bool, each func(visit func(client.StoredEntry) error) error) error {
 	var newest []client.StoredEntry
-	err := api.EachLog(ctx, l.APIKey.Reveal(), query, func(entry client.StoredEntry) error {
-		if newest = append(newest, entry); len(newest) == l.Limit {
+	err := each(func(entry client.StoredEntry) error {
+		if newest = append(newest, entry); len(newest) == limit {
 			return errEnough
 		}
 		return nil
@@ -105,7 +112,7 @@ func (l *logsCommand) print(ctx context.Context, api *client.Client, out io.Writ
 	screen := terminal.Of(out)
 	screen.Writer = lines
 	for _, entry := range slices.Backward(newest) {
-		if err := printEntry(screen, entry, l.JSON); err != nil {
+		if err := printEntry(screen, entry, asJSON); err != nil {
 			return err
 		}
 	}

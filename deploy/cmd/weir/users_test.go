@@ -55,6 +55,14 @@ func fakeAPI(t *testing.T) (api *client.Client, asked func() string) {
 			`"environment":"prod","message":"checkout failed","exceptions":[{"type":"TypeError","message":"no total","more_frames":2}],"frames":[`+
 			`{"exception":0,"function":"total","file":"/srv/cart.js","line":41,"in_app":true},{"exception":0,"module":"node","function":"emit","in_app":false}]}]`))
 	})
+	mux.HandleFunc("GET /error-groups/"+groupA+"/occurrences", func(w http.ResponseWriter, r *http.Request) {
+		item := `{"id":%q,"environment":"prod","entry":{"timestamp":"2026-11-21T09:30:00Z","level":"error","message":%q}}`
+		if r.URL.Query().Get("cursor") == "" {
+			fmt.Fprintf(w, `{"items":[`+item+`],"next_cursor":"more","incomplete":true}`, "e2", "second")
+			return
+		}
+		fmt.Fprintf(w, `{"items":[`+item+`],"next_cursor":null}`, "e1", "first")
+	})
 	mux.HandleFunc("/organizations/org_1/balance", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"granted":536870912000,"consumed":1288490188,"remaining":535582421812,"period":{"start":"2026-11-01T00:00:00Z","end":"2026-12-01T00:00:00Z"}}`)
 	})
@@ -97,6 +105,27 @@ func TestErrorsList(t *testing.T) {
 	var group client.ErrorGroup
 	if err := json.Unmarshal([]byte(out.String()), &group); err != nil || group.ID != groupA || group.Count != 12345 {
 		t.Errorf("got %s, %v", out.String(), err)
+	}
+}
+
+// The log entries of a group are read page by page, and printed as logs are.
+func TestErrorsOccurrences(t *testing.T) {
+	api, asked := fakeAPI(t)
+	command := errorsOccurrences{Group: groupA, Limit: 5}
+	command.APIKey = "key"
+	var out strings.Builder
+	testenv.Must(t, command.print(t.Context(), api, &out))
+	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 2 || !strings.HasSuffix(lines[0], "prod  first") || !strings.HasSuffix(lines[1], "prod  second") {
+		t.Errorf("got %q", out.String())
+	}
+	if got := asked(); got != "key /error-groups/"+groupA+"/occurrences?limit=5\nkey /error-groups/"+groupA+"/occurrences?limit=5&cursor=more" {
+		t.Errorf("asked %s", got)
+	}
+	out.Reset()
+	command.Limit, command.JSON = 1, true
+	testenv.Must(t, command.print(t.Context(), api, &out))
+	if !strings.HasPrefix(out.String(), `{"timestamp"`) || strings.Contains(out.String(), "first") {
+		t.Errorf("got %q", out.String())
 	}
 }
 

@@ -42,7 +42,7 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 		return err
 	}
 	tally := grouping.NewTally()
-	add, mapped := tally.Add, []grouping.Occurrence(nil)
+	add, mapped := func(o grouping.Occurrence) { tally.Add(o) }, []grouping.Occurrence(nil)
 	if anyMaps(learned) { // all wait for their calls, as errors are counted in the order of the log
 		add = func(o grouping.Occurrence) { mapped = append(mapped, o) }
 	}
@@ -115,29 +115,49 @@ func count(add func(grouping.Occurrence), logs contract.LogsAccepted, learned gr
 		return nil
 	}
 	var s scanner
-	paths := pathsOf(set)
+	paths, expires := pathsOf(set), grouping.Expiry(logs.Time, logs.Retention())
 	return logs.Split(func(index int, text []byte) error {
 		if !mayCarryError(text) {
 			return nil
 		}
-		e, err := s.entry(string(text), paths)
+		o, found, err := s.occurrence(string(text), paths, logs, learned)
 		if err != nil {
 			return fmt.Errorf("cannot read entry %d of %s: %w", index, logs.ID(), err)
 		}
-		if e.hasError {
-			o := occurrence(e, logs, index)
-			o.Error.Learned, o.Error.Context = learned, contextOf(e, o, learned)
+		if found {
+			o.Entry, o.Expires = contract.EntryID(logs.Batch, index), expires
 			add(o)
 		}
 		return nil
 	})
 }
 
-func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurrence {
+// ReadEntry reads the error of an entry that was accepted before, as Consume did then;
+// found is false where it carries none.
+func ReadEntry(organization string, of groups.Entry, learned grouping.Learned, set grouping.Paths) (o grouping.Occurrence, found bool, err error) {
+	var s scanner
+	logs := contract.LogsAccepted{Organization: organization, Project: of.Project, Environment: of.Environment, Time: of.ReceivedAt}
+	o, found, err = s.occurrence(string(of.Text), pathsOf(set), logs, learned)
+	o.Entry = of.ID
+	return o, found, err
+}
+
+// occurrence reads the error of an entry; found is false where it carries none.
+func (s *scanner) occurrence(text string, paths []path, logs contract.LogsAccepted, learned grouping.Learned) (o grouping.Occurrence, found bool, err error) {
+	e, err := s.entry(text, paths)
+	if err != nil || !e.hasError {
+		return o, false, err
+	}
+	o = occurrence(e, logs)
+	o.Error.Learned, o.Error.Context = learned, contextOf(e, o, learned)
+	return o, true, nil
+}
+
+func occurrence(e entry, logs contract.LogsAccepted) grouping.Occurrence {
+	at, ahead := eventTime(e.timestamp, logs.Time)
 	o := grouping.Occurrence{
-		Organization: logs.Organization, Project: logs.Project, Entry: contract.EntryID(logs.Batch, index), Accepted: logs.Time,
-		Expires: grouping.Expiry(logs.Time, logs.Retention()),
-		At:      eventTime(e.timestamp, logs.Time), Environment: e.environment, Message: e.message, Error: e.err,
+		Organization: logs.Organization, Project: logs.Project, Accepted: logs.Time,
+		At: at, Ahead: ahead, Environment: e.environment, Message: e.message, Error: e.err,
 		Release: e.metadata.value(ofRelease), Service: e.metadata.value(ofService), Host: e.metadata.value(ofHost), User: e.metadata.value(ofUser),
 		DebugIDs: e.debugIDs,
 	}
@@ -156,13 +176,17 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 
 // eventTime is the entry's time, from the year 0000 on, in microseconds,
 // as stored. If it is unreadable or in the future, it becomes the time
-// of acceptance: else the group would head all lists until then.
-func eventTime(text string, accepted time.Time) time.Time {
+// of acceptance: else the group would head all lists until then. ahead
+// is that of the future, in microseconds since 1970; 0: it is none.
+func eventTime(text string, accepted time.Time) (at time.Time, ahead int64) {
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || at.After(accepted) {
+	switch {
+	case err != nil:
 		at = accepted
+	case at.After(accepted):
+		at, ahead = accepted, at.UnixMicro()
 	}
-	return time.UnixMicro(at.UnixMicro()).UTC()
+	return time.UnixMicro(at.UnixMicro()).UTC(), ahead
 }
 
 // Lanes defers organizations that send more than their share: each

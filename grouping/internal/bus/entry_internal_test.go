@@ -27,8 +27,11 @@ func TestTheYear9999HeadsNoList(t *testing.T) {
 		"0000-01-01T00:00:00Z":           time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC),
 		"yesterday":                      accepted.Truncate(time.Microsecond),
 	} {
-		if got := eventTime(text, accepted); !got.Equal(want) {
+		if got, _ := eventTime(text, accepted); !got.Equal(want) {
 			t.Errorf("%s is seen at %s, want %s", text, got, want)
+		}
+		if _, ahead := eventTime(text, accepted); ahead != 0 && ahead != 253402300799999999 && ahead != accepted.UnixMicro()+1 || (ahead == 0) == (text > "2026-11-21T12" && text < "y") {
+			t.Errorf("%s is ahead at %d", text, ahead)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func newWorld(t *testing.T) *world {
 	w.Service = groups.New(groups.Config{
 		Report:    bus.Report,
 		NewGroups: grouping.Budgets{Project: 1000, Organization: 1000}, Projects: w.members, Pool: w.pool, Reads: w.pool, Concurrency: 16,
-		Announce: bus.Announce, Send: bus.SaveMessages, MaxAlerts: 50, Clock: func() time.Time { return w.now }, Metrics: prometheus.NewRegistry(),
+		Announce: bus.Announce, Send: bus.SaveMessages, Read: bus.ReadEntry, MaxAlerts: 50, Clock: func() time.Time { return w.now }, Metrics: prometheus.NewRegistry(),
 	})
 	w.join("mem_1", "Me")
 	w.join("mem_2", "You")

@@ -155,10 +155,8 @@ func TestNumbers(t *testing.T) {
 	}
 	link := groupLink.FindStringSubmatch(list)[1]
 	_, group := get(pages, link)
-	like := html.UnescapeString(regexp.MustCompile(`/console/logs\?from=2026-11-21T12[^"]+`).FindString(group))
-	address, err := url.Parse(like)
-	if want := `error.type:"AlphaError" error.stack_trace:*"b"* error.stack_trace:*"A.java"* error.stack_trace:*"c"* error.stack_trace:*"B.java"*`; err != nil || address.Query().Get("q") != want || address.Query().Get("project") != "shop" {
-		t.Errorf("entries like these: %q, want %s", like, want)
+	if !strings.Contains(group, `<a href="`+link+`/occurrences">All occurrences</a>`) {
+		t.Error("the group does not lead to its occurrences")
 	}
 	for path, want := range map[string]string{
 		"/console/errors?sort=count&q=alpha": `aria-sort="descending"><a href="/console/errors?q=alpha&amp;sort=count">Count</a>`,

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -81,7 +80,6 @@ type shownCounts struct {
 	UsersMay string // how exact that is
 	Tags     []shownTag
 	Releases []shownRelease
-	Like     string // the address of entries like those of the group
 }
 
 // shownTag is how errors are spread over the values of a tag.
@@ -104,7 +102,7 @@ type shownRelease struct {
 
 // counts are those of the days or hours that the page is asked for. It
 // returns the newest release of the group's package as well.
-func (p *groupPages) counts(r *http.Request, g postgres.Group, samples []postgres.Occurrence) (shown shownCounts, newest string, err error) {
+func (p *groupPages) counts(r *http.Request, of groups.Detail) (shown shownCounts, newest string, err error) {
 	hours := r.URL.Query().Get("by") == "hour"
 	now := p.clock().UTC()
 	every, to := 24*time.Hour, now.Truncate(24*time.Hour).AddDate(0, 0, 1)
@@ -112,7 +110,7 @@ func (p *groupPages) counts(r *http.Request, g postgres.Group, samples []postgre
 	if hours {
 		every, to, from = time.Hour, now.Truncate(time.Hour).Add(time.Hour), now.Truncate(time.Hour).Add(-23*time.Hour)
 	}
-	found, err := p.service.Groups.Count(r.Context(), identity.FromContext(r.Context()), g.ID, from, to.Add(-1))
+	found, err := p.service.Groups.Count(r.Context(), identity.FromContext(r.Context()), of.Group.ID, from, to.Add(-1))
 	if err != nil {
 		return shown, "", err
 	}
@@ -127,9 +125,8 @@ func (p *groupPages) counts(r *http.Request, g postgres.Group, samples []postgre
 		buckets = append(buckets, map[string]int64{"error": n})
 		shown.Sum += n
 	}
-	like := likeThese(g, samples)
 	logs := r.Clone(r.Context())
-	logs.URL = &url.URL{Path: "/console/logs", RawQuery: like.Encode()}
+	logs.URL = &url.URL{Path: "/console/logs", RawQuery: url.Values{"project": {of.Entries.Project}, "q": {of.Entries.Query}}.Encode()}
 	shown.Chart = ui.NewHistogram(logs, "errors", from, every, nil, buckets)
 	for _, sight := range found.Releases {
 		if at := sight.First.Sub(from); at >= 0 && sight.First.Before(to) {
@@ -140,10 +137,7 @@ func (p *groupPages) counts(r *http.Request, g postgres.Group, samples []postgre
 	if n := len(shown.Releases); n > maxReleases {
 		shown.Releases = shown.Releases[n-maxReleases:]
 	}
-	like.Set("from", queryTime(g.FirstSeen))
-	like.Set("to", queryTime(g.LastSeen.Add(time.Microsecond)))
-	shown.Like = "/console/logs?" + like.Encode()
-	return shown, found.Releases.Newest(g.LastRelease), nil
+	return shown, found.Releases.Newest(of.Group.LastRelease), nil
 }
 
 // maxReleases is how many releases a page names, those that came last.
@@ -163,39 +157,4 @@ func showTags(tags [len(grouping.Tags)]grouping.Distribution) (shown []shownTag)
 		}
 	}
 	return shown
-}
-
-// maxCalls is how many calls of own code entries like those of a group have in
-// common. With more of them fewer of a group's entries are found.
-const maxCalls = 2
-
-// likeThese asks the logs for entries like those of a group: with its
-// type, and the innermost calls of own code of its newest sample.
-func likeThese(g postgres.Group, samples []postgres.Occurrence) url.Values {
-	var terms []string
-	if g.Type != "" && !strings.HasSuffix(g.Type, "…") {
-		terms = append(terms, "error.type:"+quoted(g.Type))
-	}
-	calls := 0
-	if len(samples) > 0 && len(samples[0].Exceptions) > 0 {
-		for _, frame := range samples[0].Exceptions[0].Frames {
-			if !frame.InApp || frame.Function == "" || calls == maxCalls {
-				continue
-			}
-			calls++
-			terms = append(terms, "error.stack_trace:*"+quoted(frame.Function)+"*")
-			if frame.File != "" {
-				terms = append(terms, "error.stack_trace:*"+quoted(path.Base(frame.File))+"*")
-			}
-		}
-	}
-	if len(terms) == 0 {
-		terms = []string{"exists:error"}
-	}
-	return url.Values{"project": {g.Project}, "q": {strings.Join(terms, " ")}}
-}
-
-// quoted is a text of the query language as it is.
-func quoted(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

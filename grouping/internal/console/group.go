@@ -74,11 +74,19 @@ func beforeOf(r *http.Request, g postgres.Group) int64 {
 	return before
 }
 
+// searchable refuses an id that the database can't even look for.
+func searchable(id string) error {
+	if strings.ToValidUTF8(id, "") != id || strings.ContainsRune(id, 0) {
+		return httpapi.NotFound("error group", id)
+	}
+	return nil
+}
+
 // writeGroup shows a group, and what was wrong with a decision.
 func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status int, fault string) error {
 	id := chi.URLParam(r, "group")
-	if strings.ToValidUTF8(id, "") != id || strings.ContainsRune(id, 0) {
-		return httpapi.NotFound("error group", id) // the database can't even look for it
+	if err := searchable(id); err != nil {
+		return err
 	}
 	reader := identity.FromContext(r.Context())
 	found, err := p.service.Groups.Detail(r.Context(), reader, id)
@@ -95,7 +103,7 @@ func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status i
 	}
 	here := r.Clone(r.Context())
 	here.URL.Path = groupsPath + "/" + id // also in the answer to a form, which has another address
-	counts, newest, err := p.counts(here, found.Group, found.Occurrences)
+	counts, newest, err := p.counts(here, found)
 	if err != nil {
 		return err
 	}

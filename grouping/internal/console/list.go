@@ -28,6 +28,9 @@ func (p *groupPages) mount(r chi.Router) {
 	r.Get(groupsPath+"/overview", p.shows(p.showOverview))
 	r.Get(groupsPath+"/{group}", p.shows(p.showGroup))
 	r.Post(groupsPath+"/{group}/decide", p.changes(p.decide))
+	r.Get(groupsPath+"/{group}/occurrences", p.shows(p.showOccurrences))
+	r.Post(groupsPath+"/{group}/occurrences", p.shows(p.showSelected))
+	r.Post(groupsPath+"/{group}/select", p.shows(p.selectEntries))
 }
 
 // pageSize is how many items a list shows at once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
@@ -43,6 +45,7 @@ func With(t testing.TB, change func(config *groups.Config)) *groups.Service {
 		Announce:  func(context.Context, pgx.Tx, []postgres.Change) error { return nil },
 		Report:    func(context.Context, pgx.Tx, []groups.Change) error { return nil },
 		Send:      func(context.Context, pgx.Tx, []postgres.Message) error { return nil },
+		Read:      bus.ReadEntry,
 		MaxAlerts: 50, Clock: time.Now, Metrics: prometheus.NewRegistry(),
 	}
 	change(&config)
@@ -67,6 +70,22 @@ func With(t testing.TB, change func(config *groups.Config)) *groups.Service {
 		t.Fatal(err)
 	}
 	return service
+}
+
+// Entries are the entries of New as items of the log store, and one without an error,
+// in a body that asks which of them are of a group; more is the rest of it.
+func Entries(more string) string {
+	var items []string
+	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError", ""} {
+		of := fmt.Sprintf(`,"error":{"type":%q,"stack_trace":["at com.acme.A.b(A.java:1)","at com.acme.B.c(B.java:1)",`+
+			`"at com.acme.C.d(C.java:1)","at com.acme.D.e(D.java:1)"]}`, typ)
+		if typ == "" {
+			of = ""
+		}
+		items = append(items, fmt.Sprintf(`{"id":"entry%d","organization":"acme","project":"shop","environment":"prod","received_at":"2026-11-21T12:00:00Z",`+
+			`"entry":{"timestamp":"2026-11-21T12:00:0%dZ","level":"error","message":"it <broke>","metadata":{"release":"1.0"}%s}}`, i, i, of))
+	}
+	return `{"items":[` + strings.Join(items, ",") + `]` + more + `}`
 }
 
 // Failure is an entry with an error of the

@@ -50,6 +50,15 @@ func (e *Errors) Count(ctx context.Context, tx pgx.Tx, tally *grouping.Tally) (p
 
 // Map finds where the calls of errors were written, in projects that have source maps.
 func (*Errors) Map(ctx context.Context, tx pgx.Tx, errs []grouping.Occurrence) error {
+	mapper, err := mapErrors(ctx, tx, errs)
+	if err != nil {
+		return err
+	}
+	return mapper.Use(ctx, tx)
+}
+
+// mapErrors finds where the calls of errors were written, and writes nothing.
+func mapErrors(ctx context.Context, tx pgx.Tx, errs []grouping.Occurrence) (*postgres.Mapper, error) {
 	var g grouping.Grouper
 	mapper, places := postgres.NewMapper(), make([][]trace.Place, len(errs))
 	for i, o := range errs {
@@ -60,14 +69,14 @@ func (*Errors) Map(ctx context.Context, tx pgx.Tx, errs []grouping.Occurrence) e
 		mapper.Ask(projectOf(o), buildOf(o), o.Accepted, places[i])
 	}
 	if err := mapper.Find(ctx, tx); err != nil {
-		return err
+		return nil, err
 	}
 	for i, o := range errs {
 		if len(places[i]) > 0 {
 			errs[i].Error.Mapping = mapper.Mapping(projectOf(o), buildOf(o), o.Accepted, places[i])
 		}
 	}
-	return nil
+	return mapper, nil
 }
 
 func projectOf(o grouping.Occurrence) postgres.Project {

@@ -64,6 +64,7 @@ type Detail struct {
 	Members     []postgres.Group // that were merged into it, with their own numbers
 	Occurrences []postgres.Occurrence
 	Similar     []Similar
+	Entries     EntrySearch
 	Unordered   string // the release of its last error, if nothing tells whether that is newer than the one in which it is resolved
 }
 
@@ -78,6 +79,9 @@ func (g *Groups) Detail(ctx context.Context, who identity.Principal, id string) 
 			return found, err
 		}
 		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil {
+			return found, err
+		}
+		if found.Entries, err = searchOf(ctx, tx, who.Organization, found.Group); err != nil {
 			return found, err
 		}
 		if found.Unordered, err = unordered(ctx, tx, organization, found.Group); err != nil {

@@ -26,6 +26,8 @@ type Service struct {
 	Settings   *Settings
 	Alerts     *Alerts
 	SourceMaps *SourceMaps
+
+	Occurrences *Occurrences
 }
 
 // Config is what a Service needs.
@@ -36,6 +38,7 @@ type Config struct {
 	Announce    Announce
 	Report      Report
 	Send        Send
+	Read        ReadEntry
 	MaxAlerts   int             // of a project
 	Reads       *pgxpool.Pool   // for reads, so that they take no connection of the consumer
 	Replica     *replica.Reader // for the same; nil: there is none
@@ -61,6 +64,8 @@ func New(config Config) *Service {
 		Settings:   &Settings{db: db},
 		Alerts:     &Alerts{db: db, send: config.Send, limit: config.MaxAlerts, late: lateAlerts(config.Metrics)},
 		SourceMaps: &SourceMaps{db: db, announce: config.Announce, rules: rules, uploads: httpapi.NewLimiter(uploadsAtOnce, config.Metrics)},
+
+		Occurrences: &Occurrences{db: db, book: rules, read: config.Read},
 	}
 }
 

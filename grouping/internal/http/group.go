@@ -117,6 +117,7 @@ type errorGroupDetailBody struct {
 	errorGroupBody
 	Members     []memberBody         `json:"members" maxItems:"100" description:"The groups that were merged into it, the most frequent first"`
 	Occurrences []occurrenceBody     `json:"occurrences" maxItems:"25" description:"Samples: the first 5 and the newest 20 as they came, by time, the newest first; of many at once only some. Of merged groups the newest of all"`
+	Entries     entrySearchBody      `json:"entries" description:"A search by GET /v1/logs that finds all of its entries, and others"`
 	Why         postgres.Explanation `json:"why"`
 	Similar     []string             `json:"similar" description:"Groups of the project that may be about the same thing"`
 	Unordered   *string              `json:"unordered_release" description:"Of what is resolved in a release: the release of its last error, if nothing tells whether that is newer. Such errors open nothing. null: there is none"`
@@ -187,7 +188,8 @@ func newErrorGroupListBody(r *http.Request, page postgres.Page) errorGroupListBo
 func (g groupRoutes) get(c *call) (any, error) {
 	found, err := g.groups.Detail(c.ctx(), c.who, c.param("group"))
 	return errorGroupDetailBody{
-		newErrorGroupBody(found.Group), itemsOf(found.Members, newMemberBody), itemsOf(found.Occurrences, newOccurrenceBody), found.Why,
+		newErrorGroupBody(found.Group), itemsOf(found.Members, newMemberBody), itemsOf(found.Occurrences, newOccurrenceBody),
+		newEntrySearchBody(found.Entries), found.Why,
 		itemsOf(found.Similar, func(s groups.Similar) string { return s.Group.ID }), httpapi.OrNull(found.Unordered),
 	}, err
 }

@@ -1,12 +1,53 @@
 package http
 
 import (
+	"net/http"
 	"time"
 
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/query"
 	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 )
+
+func occurrenceOperations(a *access, of *groups.Occurrences) []openapi.Operation {
+	return []openapi.Operation{{
+		Route: "POST /v1/error-groups/{group}/select", Handle: a.repeats(selecting(of)), ID: "selectErrorGroupEntries",
+		Summary: "Which of some log entries are errors of an error group",
+		Description: "They are told apart by what held when each was accepted: rules, splits, source maps, and what was learned of the project; " +
+			"what was merged counts as it does now. Nothing is stored. All occurrences of a group are at GET /v1/error-groups/{group}/occurrences.",
+		Headers: repeatable{}, Query: struct{}{},
+		Body:     openapi.Body{Type: query.EntriesBody{}},
+		Answer:   openapi.Answer{Type: query.SelectedBody{}, Description: "The entries of the group"},
+		Problems: map[int]string{http.StatusNotFound: "There is no such group in the key's organization"},
+	}}
+}
+
+func selecting(of *groups.Occurrences) handler {
+	return func(c *call) (any, error) {
+		var body query.EntriesBody
+		entries, err := query.ReadEntries(c.w, c.r, &body, &body)
+		if err != nil {
+			return nil, err
+		}
+		selected, err := of.Select(c.ctx(), c.who, c.param("group"), entries)
+		return query.Selected(selected), err
+	}
+}
+
+// entrySearchBody finds the log entries of a group.
+type entrySearchBody struct {
+	Project string     `json:"project" maxLength:"64"`
+	Query   string     `json:"q"`
+	From    time.Time  `json:"from"`
+	To      *time.Time `json:"to" description:"null: there is no bound, as an entry names the end of the year 9999"`
+}
+
+func newEntrySearchBody(s groups.EntrySearch) entrySearchBody {
+	return entrySearchBody{s.Project, s.Query, s.From.UTC(), httpapi.TimeOrNull(s.To)}
+}
 
 type occurrenceBody struct {
 	EntryID     string          `json:"entry_id" description:"Id of the log entry, as GET /v1/logs shows it; the entry there is whole"`

@@ -47,6 +47,6 @@ func operations(s *groups.Service, projects *identity.Directory, guard *identity
 	return slices.Concat(
 		decisionOperations(a, s.Decisions), mergeOperations(a, s.Merges), sourceMapOperations(a, s.SourceMaps), countOperations(a, s.Groups),
 		settingOperations(a, s.Settings), ruleOperations(a, s.Rules), alertOperations(a, s.Alerts), ownerOperations(a, s.Owners),
-		groupOperations(a, s.Groups),
+		groupOperations(a, s.Groups), occurrenceOperations(a, s.Occurrences),
 	)
 }

@@ -75,35 +75,38 @@ func (w *Explanation) bound() {
 // many samples each has then had. An inherited group takes
 // over the hash for similar groups.
 func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced int) error {
-	var organizations, ids, projects, titles, types, culprits, environments, whys, calls []string
+	var organizations, ids, projects, titles, kinds, culprits, environments, whys, calls []string
 	var counts, samples []int64
 	var firsts, lasts, expiries, arrived []time.Time
 	var levels []int16
 	var similar [][]byte
-	var firstReleases, lastReleases, releases []string
+	var firstReleases, lastReleases, releases, types []string
+	var lastEntries []time.Time
 	for _, ch := range changes {
 		first, last := ch.Releases()
 		releases = append(releases, array(ch.SeenReleases()))
 		firstReleases, lastReleases = append(firstReleases, storable(first)), append(lastReleases, storable(last))
 		organizations, ids, projects = append(organizations, ch.Organization), append(ids, ch.row), append(projects, ch.Project)
-		titles, types = append(titles, storable(ch.about.Title)), append(types, storable(ch.about.Type))
+		titles, kinds = append(titles, storable(ch.about.Title)), append(kinds, storable(ch.about.Type))
 		culprits, whys = append(culprits, storable(ch.about.Culprit)), append(whys, encodeExplanation(ch.why))
 		environments, counts = append(environments, array(ch.Environments)), append(counts, ch.N)
 		firsts, lasts, levels = append(firsts, ch.First), append(lasts, ch.Last), append(levels, int16(ch.Severities))
 		similar, samples = append(similar, hashBytes(ch.Similar)), append(samples, int64(len(ch.Samples)))
 		expiries, calls = append(expiries, ch.Expires), append(calls, numbers(ch.calls))
 		arrived = append(arrived, ch.LastAccepted().UTC())
+		types, lastEntries = append(types, array(ch.Entries.Types)), append(lastEntries, ch.Entries.Last)
 	}
 	rows, err := tx.Query(ctx, `
 		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments,
-			similar_hash, why, samples, expires, calls, first_release, last_release, arrived, releases)
+			similar_hash, why, samples, expires, calls, first_release, last_release, arrived, releases, entry_types, last_entry)
 		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, date_trunc('minute', last_seen, 'UTC'), levels,
-			environments::text[], similar_hash, why::json, samples, expires, calls::integer[], first_release, last_release, arrived, releases::text[]
+			environments::text[], similar_hash, why::json, samples, expires, calls::integer[], first_release, last_release, arrived,
+			releases::text[], entry_types::text[], last_entry
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
 		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[], $16::date[], $19::text[],
-		              $20::text[], $21::text[], $22::date[], $23::text[]) WITH ORDINALITY
+		              $20::text[], $21::text[], $22::date[], $23::text[], $25::text[], $26::timestamptz[]) WITH ORDINALITY
 		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples,
-		             expires, calls, first_release, last_release, arrived, releases, n)
+		             expires, calls, first_release, last_release, arrived, releases, entry_types, last_entry, n)
 		 ORDER BY n
 		ON CONFLICT (organization, id) DO UPDATE SET
 		       title = coalesce(nullif(excluded.title, ''), g.title), why = CASE excluded.title WHEN '' THEN g.why ELSE excluded.why END,
@@ -118,12 +121,17 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change, maxReplaced i
 		       releases = CASE WHEN excluded.releases <@ g.releases THEN g.releases
 		           ELSE (SELECT all_of[greatest(1, cardinality(all_of) + 1 - $24):]
 		                   FROM (SELECT g.releases || array(SELECT r FROM unnest(excluded.releases) AS r WHERE r <> ALL (g.releases)) AS all_of) added) END,
+		       last_entry = greatest(g.last_entry, excluded.last_entry),
+		       entry_types = CASE WHEN excluded.entry_types <@ g.entry_types OR g.entry_types = '{""}' THEN g.entry_types
+		           ELSE (SELECT CASE WHEN count(*) > $27 OR bool_or(e = '') THEN '{""}' ELSE array_agg(e) END
+		                   FROM (SELECT DISTINCT e FROM unnest(g.entry_types || excluded.entry_types) AS e) all_of) END,
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
 		RETURNING organization, id, samples, count, xmax = 0, status <> 'unresolved', merged_into, members > 0,
 		       coalesce((decided->>'splits')::integer, 0), (decided->'spike'->>'hour')::timestamptz`,
-		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
-		expiries, grouping.MaxSamples, maxReplaced, calls, firstReleases, lastReleases, arrived, releases, grouping.MaxGroupReleases)
+		organizations, ids, projects, titles, kinds, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
+		expiries, grouping.MaxSamples, maxReplaced, calls, firstReleases, lastReleases, arrived, releases, grouping.MaxGroupReleases, types, lastEntries,
+		grouping.MaxEntryTypes)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,8 @@ type learned struct {
 	grouping.Packages
 	Libraries grouping.Libraries `json:"libraries"`
 	Values    grouping.Values    `json:"values"`
-	Former    []formerLibraries  `json:"former"` // the newest last
+	Former    []formerLibraries  `json:"former"`           // the newest last
+	Taught    []formerValues     `json:"taught,omitempty"` // the newest last; bounded by the values
 	Splits    []storedSplit      `json:"splits,omitempty"`
 	Maps      bool               `json:"maps,omitempty"`  // the project has source maps; not stored
 	Rules     int64              `json:"rules,omitempty"` // the newest version of its rules; not stored
@@ -49,27 +50,57 @@ type formerLibraries struct {
 	Until     time.Time          `json:"until"`
 }
 
+// formerValues is how many values a project had until a time.
+type formerValues struct {
+	Values int       `json:"values"`
+	Until  time.Time `json:"until"`
+}
+
+// learned is l in the domain.
+func (l *learned) learned() grouping.Learned {
+	return grouping.Learned{Libraries: l.Libraries, Values: l.Values, Splits: splitsOf(l.Splits), Maps: l.Maps, Newest: l.Rules, Owners: l.Owners}
+}
+
+// at is what was known of a project when errors that were accepted at a time were counted.
+func (l *learned) at(accepted time.Time, now grouping.Learned) grouping.Learned {
+	for _, former := range l.Former {
+		if !accepted.After(former.Until) {
+			now.Libraries = former.Libraries
+			break
+		}
+	}
+	for _, former := range l.Taught {
+		if !accepted.After(former.Until) {
+			now.Before = former.Values + 1
+			break
+		}
+	}
+	return now
+}
+
 // FindLearned returns what was learned of those projects of which
 // something was, or that have source maps, rules or owners.
 func FindLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]grouping.Learned, error) {
-	found, err := findLearned(ctx, tx, distinct(projects), `
-		SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values', learned->'values',
-		       'splits', splits, 'maps', maps, 'rules', rules, 'owners', owners)
+	found, err := findLearned(ctx, tx, distinct(projects), `SELECT organization, project, jsonb_build_object('libraries', learned->'libraries', 'values',
+		learned->'values', 'splits', splits, 'maps', maps, 'rules', rules, 'owners', owners)`+ofLearned)
+	all := map[Project]grouping.Learned{}
+	for project, l := range found {
+		all[project] = l.learned()
+	}
+	return all, err
+}
+
+// ofLearned is what was learned of those projects of which something was, or that have source maps, rules or owners.
+const ofLearned = `
 		  FROM unnest($1::text[], $2::text[]) AS k (organization, project) LEFT JOIN group_packages USING (organization, project),
 		       LATERAL (SELECT jsonb_agg(jsonb_build_object('hash', encode(hash, 'hex'), 'after', after, 'from', error_group)) AS splits
 		                  FROM group_splits s WHERE (s.organization, s.project) = (k.organization, k.project)) s,
 		       LATERAL (SELECT EXISTS (SELECT FROM source_maps m WHERE (m.organization, m.project) = (k.organization, k.project)) AS maps) m,
-		       LATERAL (SELECT max(version) AS rules FROM events e WHERE (e.organization, e.stream) = (k.organization, '`+rulesStream+`' || k.project)) r,
+		       LATERAL (SELECT max(version) AS rules FROM events e WHERE (e.organization, e.stream) = (k.organization, '` + rulesStream + `' || k.project)) r,
 		       LATERAL (SELECT jsonb_agg(jsonb_build_object('since', since, 'paths', (SELECT jsonb_agg(DISTINCT path)
 		                         FROM jsonb_array_elements(o.rules) AS rule, jsonb_object_keys(rule->'metadata') AS path)) ORDER BY since) AS owners
 		                  FROM error_owners o WHERE (o.organization, o.project) = (k.organization, k.project)) o
-		 WHERE maps OR rules IS NOT NULL OR owners IS NOT NULL OR learned->'libraries' <> '{}' OR learned->'values' <> '{}' OR splits IS NOT NULL`)
-	all := map[Project]grouping.Learned{}
-	for project, l := range found {
-		all[project] = grouping.Learned{Libraries: l.Libraries, Values: l.Values, Splits: splitsOf(l.Splits), Maps: l.Maps, Newest: l.Rules, Owners: l.Owners}
-	}
-	return all, err
-}
+		 WHERE maps OR rules IS NOT NULL OR owners IS NOT NULL OR learned->'libraries' <> '{}' OR learned->'values' <> '{}' OR splits IS NOT NULL`
 
 // findFormer returns what was learned of projects
 // in which errors had other hashes before.
@@ -141,12 +172,16 @@ func learn(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	}
 	for p, l := range known {
 		l.add(created[p])
+		values := len(l.Values)
 		for _, similar := range families[p] {
 			messages, err := messagesOf(ctx, tx, p, similar)
 			if err != nil {
 				return err
 			}
 			l.Values.Learn(similar, messages)
+		}
+		if len(l.Values) > values {
+			l.Taught = append(l.Taught, formerValues{values, lastAccepted(created[p])})
 		}
 		known[p] = l
 	}
@@ -256,12 +291,22 @@ func (l *learned) add(created []*change) {
 	if !l.Due(since) {
 		return
 	}
-	now := created[len(created)-1].Hour
+	now := lastAccepted(created)
 	l.Former = slices.DeleteFunc(l.Former, func(f formerLibraries) bool { return f.expired(now) })
 	if libraries := l.Packages.Libraries(); !maps.Equal(libraries, l.Libraries) {
 		l.Former = append(l.Former, formerLibraries{l.Libraries, now})
 		l.Libraries = libraries
 	}
+}
+
+// lastAccepted is when the last error of some groups was accepted.
+func lastAccepted(groups []*change) (at time.Time) {
+	for _, ch := range groups {
+		if last := ch.LastAccepted().UTC(); last.After(at) {
+			at = last
+		}
+	}
+	return at
 }
 
 // expired reports whether groups are no longer found by f.

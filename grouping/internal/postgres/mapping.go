@@ -44,6 +44,7 @@ type Mapper struct {
 	found    map[call][]lookup // bounded by the calls that are asked for
 	earliest time.Time         // of the errors
 	latest   time.Time
+	idle     []Project // organizations and maps that were not used on the day of the errors
 }
 
 // NewMapper returns a mapper that was asked for nothing.
@@ -116,20 +117,24 @@ SELECT k.n, m.organization, m.id, m.valid_from, m.valid_until, m.by_debug, m.use
  WHERE m.valid_from <= $8 AND (m.valid_until IS NULL OR m.valid_until > $9)
  ORDER BY m.organization, m.id, c.line, c.col, k.n, m.by_debug`
 
-// Find looks up what was asked for. It reads one part of a map after
-// another. Maps that were not used on the day of the errors are marked.
+// Find looks up what was asked for. It reads one part of a map after another.
 func (m *Mapper) Find(ctx context.Context, tx pgx.Tx) error {
-	var idle []Project // organizations and maps
 	for calls := range slices.Chunk(m.asked, callsAtOnce) {
-		if err := m.find(ctx, tx, calls, &idle); err != nil {
+		if err := m.find(ctx, tx, calls); err != nil {
 			return fmt.Errorf("cannot look up %d calls in source maps: %w", len(calls), err)
 		}
 	}
 	m.asked = nil
-	if len(idle) == 0 {
+	return nil
+}
+
+// Use marks what was found as used on the day of the errors.
+func (m *Mapper) Use(ctx context.Context, tx pgx.Tx) error {
+	if len(m.idle) == 0 {
 		return nil
 	}
-	organizations, maps := projectColumns(distinct(idle))
+	organizations, maps := projectColumns(distinct(m.idle))
+	m.idle = nil
 	_, err := tx.Exec(ctx, `UPDATE source_maps SET used = $3 WHERE ctid = ANY (ARRAY(
 		SELECT m.ctid FROM unnest($1::text[], $2::text[]) AS k (organization, id) JOIN source_maps m USING (organization, id)
 		 WHERE m.used < $3 FOR UPDATE OF m SKIP LOCKED))`, organizations, maps, m.latest.UTC())
@@ -145,7 +150,7 @@ type run struct {
 	lookups          []lookup
 }
 
-func (m *Mapper) find(ctx context.Context, tx pgx.Tx, calls []call, idle *[]Project) error {
+func (m *Mapper) find(ctx context.Context, tx pgx.Tx, calls []call) error {
 	var organizations, projects, releases, scripts, debugIDs []string
 	var lines, columns []int32
 	for _, c := range calls {
@@ -165,7 +170,7 @@ func (m *Mapper) find(ctx context.Context, tx pgx.Tx, calls []call, idle *[]Proj
 	fields := []any{&n, &next.organization, &next.id, &l.from, &l.until, &l.byDebug, &unused, &next.line, &next.column, &next.data}
 	_, err = pgx.ForEachRow(rows, fields, func() error {
 		if unused {
-			*idle = append(*idle, Project{next.organization, next.id})
+			m.idle = append(m.idle, Project{next.organization, next.id})
 		}
 		if next.data != nil || next.line == nil {
 			if err := m.resolve(r); err != nil {

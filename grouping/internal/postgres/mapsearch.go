@@ -123,6 +123,9 @@ func mapSamples(ctx context.Context, tx pgx.Tx, of Project, groups []string, hol
 	if err := mapper.Find(ctx, tx); err != nil {
 		return 0, err
 	}
+	if err := mapper.Use(ctx, tx); err != nil {
+		return 0, err
+	}
 	learned, err := FindLearned(ctx, tx, []Project{of})
 	if err != nil {
 		return 0, err

@@ -234,9 +234,9 @@ func ApplyMerges(ctx context.Context, tx pgx.Tx, organization string, ids []stri
 func addUp(ctx context.Context, tx pgx.Tx, organization string, heads []string) error {
 	for _, statement := range [...]string{`
 		INSERT INTO error_groups (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments,
-			similar_hash, why, samples, expires, arrived, first_release, last_release, releases, merged_into)
+			similar_hash, why, samples, expires, arrived, first_release, last_release, releases, entry_types, last_entry, merged_into)
 		SELECT organization, id || ` + ownRow + `, project, '', '', '', count, first_seen, last_seen, seen_minute, levels, environments,
-		       '', '{}', samples, expires, arrived, first_release, last_release, releases, id
+		       '', '{}', samples, expires, arrived, first_release, last_release, releases, entry_types, last_entry, id
 		  FROM error_groups head WHERE organization = $1 AND id = ANY ($2) AND members = 0
 		   AND EXISTS (SELECT FROM error_groups m WHERE m.organization = $1 AND m.merged_into = head.id)`, `
 		UPDATE error_groups head SET count = all_of.count, first_seen = all_of.first_seen, last_seen = all_of.last_seen, seen_minute = all_of.seen_minute,

@@ -112,7 +112,7 @@ func TestUnusedMapsExpire(t *testing.T) {
 	mapper, place := postgres.NewMapper(), trace.Place{File: "https://a.example/app.js", Line: 1, Column: 1}
 	project, build, seen := postgres.Project{Organization: "acme", Name: "shop"}, postgres.Build{Release: "used"}, noon.Add(60*day)
 	mapper.Ask(project, build, seen, []trace.Place{place})
-	asSystem(t, pool, func(tx pgx.Tx) error { return mapper.Find(t.Context(), tx) })
+	asSystem(t, pool, func(tx pgx.Tx) error { return errors.Join(mapper.Find(t.Context(), tx), mapper.Use(t.Context(), tx)) })
 	if got := mapper.Mapping(project, build, seen, []trace.Place{place})[place]; got.File != "src/a.ts" || got.Line != 1 {
 		t.Errorf("found %+v", got)
 	}

@@ -172,3 +172,15 @@ func TestEntrySearch(t *testing.T) {
 		t.Errorf("of others: %d", status)
 	}
 }
+
+// Whoever may read the page gets entries as the API has them, and nobody else.
+func TestEntriesForTheGateway(t *testing.T) {
+	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{entry(t, map[string]any{"release": "1"})}}}}
+	status, body := get(t, router(t, store), session("1"), "/entries?project=prj_1&limit=5")
+	if status != http.StatusOK || !strings.HasPrefix(body, `{"items":[{"id":"`+firstID+`"`) || !strings.Contains(body, `"next_cursor":null`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := get(t, router(t, store), "", "/entries?project=prj_1"); status == http.StatusOK || strings.Contains(body, firstID) {
+		t.Errorf("without a session: %d %s", status, body)
+	}
+}

@@ -64,6 +64,7 @@ func Mount(router chi.Router, config Config) {
 		r.Get("/console/logs", c.pages.Handle(c.showLogs))
 		r.Get("/console/logs/overview", c.pages.Handle(c.showOverview))
 		r.Get("/console/logs/entry", c.pages.Handle(c.showEntry))
+		r.Get("/console/logs/entries", httpapi.Handle((&ingesthttp.Logs{Service: config.Service, Clock: config.Clock}).List))
 		r.Get("/console/logs/tail", httpapi.Handle(c.tail))
 		r.Get("/console/logs/ndjson", c.pages.Handle(c.download("logs.ndjson", httpapi.TypeLines)))
 		r.Get("/console/logs/csv", c.pages.Handle(c.download("logs.csv", httpapi.TypeCSV)))

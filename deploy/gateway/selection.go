@@ -1,0 +1,171 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// Bounds of a search for entries of a group.
+const (
+	mostPages    = 30      // of the log store
+	mostSelected = 200     // entries of one question
+	selectBytes  = 3 << 20 // of them, unless one alone has more
+)
+
+// An entrySelection finds those entries of a search that are of an error group.
+type entrySelection struct {
+	gateway   *Gateway
+	reader    *http.Request // who asks
+	group     string
+	logs, sel string     // the paths that are asked
+	search    url.Values // of the log store: it finds all that are wanted, and others
+	cursor    string     // where it goes on
+	limit     int        // of items
+	limits    http.Header
+	answer    occurrencesAnswer
+}
+
+// logsPage is a page of the log store.
+type logsPage struct {
+	Items []json.RawMessage `json:"items"`
+	Next  *string           `json:"next_cursor"`
+}
+
+// run reads one page of the log store after another until there are enough items, or the time is over. Where a
+// page has more of them than are wanted, it is read again up to the last of these, so that the next
+// one goes on behind it. It returns the answer of a module that refused before anything was found.
+func (s *entrySelection) run(ctx context.Context) (refused *recorder) {
+	s.answer.items = []json.RawMessage{}
+	size, begun := s.limit, time.Now()
+	for n := 0; n < mostPages && time.Since(begun) < beginTime; n++ {
+		page, selected, refused := s.step(ctx, size)
+		if refused != nil && len(s.answer.items) == 0 {
+			return refused
+		}
+		if page == nil {
+			break
+		}
+		left := s.limit - len(s.answer.items)
+		if len(selected) > left {
+			size = selected[left-1] + 1
+			continue
+		}
+		for _, at := range selected {
+			s.answer.items = append(s.answer.items, page.Items[at])
+		}
+		if page.Next == nil {
+			return nil
+		}
+		s.cursor = *page.Next
+		if len(s.answer.items) == s.limit {
+			s.answer.next = s.nextCursor()
+			return nil
+		}
+		size = s.nextSize(size, len(page.Items), len(selected))
+	}
+	s.answer.next, s.answer.incomplete = s.nextCursor(), true
+	return nil
+}
+
+// nextSize is the size of the next page, which has as many entries of the group as are still wanted, if it is like
+// the last one.
+func (s *entrySelection) nextSize(size, read, selected int) int {
+	const growth = 8
+	if selected == 0 {
+		return min(growth*size, httpapi.MaxLimit)
+	}
+	left := s.limit - len(s.answer.items)
+	return min((left*read+selected-1)/selected, httpapi.MaxLimit)
+}
+
+// step reads a page, and finds which of its items are of the group. The page is nil if there is no
+// answer in time, or one that refuses.
+func (s *entrySelection) step(ctx context.Context, size int) (page *logsPage, selected []int, refused *recorder) {
+	query := url.Values{"limit": {strconv.Itoa(size)}, "cursor": {s.cursor}}
+	for name, values := range s.search {
+		query[name] = values
+	}
+	page = new(logsPage)
+	if ok, refused := s.ask(ctx, question{path: s.logs, query: query.Encode()}, page); !ok {
+		return nil, nil, refused
+	}
+	entries := readItems(page.Items)
+	for from := 0; from < len(entries); {
+		to := endOf(entries, from)
+		body := []byte(`{"items":[`)
+		for _, e := range entries[from:to] {
+			body = append(append(body, e.text...), ',')
+		}
+		body = append(body[:len(body)-1], "]}"...)
+		var found struct{ Entries []string }
+		if ok, refused := s.ask(ctx, question{path: s.sel, body: body}, &found); !ok {
+			return nil, nil, refused
+		}
+		for ; from < to; from++ {
+			if slices.Contains(found.Entries, entries[from].id) {
+				selected = append(selected, from)
+			}
+		}
+	}
+	return page, selected, nil
+}
+
+// endOf is where the items of one question end that begin at one.
+func endOf(entries []readItem, from int) (to int) {
+	size := 0
+	for to = from; to < len(entries) && to-from < mostSelected; to++ {
+		if size += len(entries[to].text); size > selectBytes && to > from {
+			break
+		}
+	}
+	return to
+}
+
+// ask reads an answer into a value; ok is false if there is none in time, or one that refuses.
+func (s *entrySelection) ask(ctx context.Context, asked question, into any) (ok bool, refused *recorder) {
+	answer := s.gateway.askAs(ctx, s.reader, asked)
+	switch {
+	case answer == nil:
+		return false, nil
+	case answer.status != http.StatusOK:
+		return false, answer
+	}
+	s.limits = rateLimits(answer)
+	return json.Unmarshal(answer.body.Bytes(), into) == nil, nil
+}
+
+// item is what grouping reads of an item; a log store of a later version may send more.
+type item struct {
+	ID           string          `json:"id"`
+	Organization string          `json:"organization"`
+	Project      string          `json:"project"`
+	Environment  string          `json:"environment"`
+	ReceivedAt   time.Time       `json:"received_at"`
+	Entry        json.RawMessage `json:"entry,omitempty"`
+}
+
+// A readItem is an item as grouping reads it.
+type readItem struct {
+	id   string
+	text []byte
+}
+
+func readItems(items []json.RawMessage) []readItem {
+	read := make([]readItem, len(items))
+	for i, text := range items {
+		var known item
+		_ = json.Unmarshal(text, &known) // a part of JSON that was read
+		entry := known.Entry
+		known.Entry = nil
+		head, _ := json.Marshal(known) // texts and a time never fail
+		read[i] = readItem{known.ID, append(append(append(head[:len(head)-1], `,"entry":`...), entry...), '}')}
+	}
+	return read
+}

@@ -1,0 +1,45 @@
+package http_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
+)
+
+// A group selects its entries, and says by what search all of them are found.
+func TestSelect(t *testing.T) {
+	api := newAPI(t)
+	_, list := get(t, api, "/v1/projects/shop/error-groups?q=alpha")
+	alpha := "/v1/error-groups/" + list["items"].([]any)[0].(map[string]any)["id"].(string)
+	_, group := get(t, api, alpha)
+	want := "map[from:2026-11-21T12:00:00Z project:shop q:error.type:\"AlphaError\" to:2026-11-21T12:00:02.000001Z]"
+	if got := fmt.Sprint(group["entries"]); got != want {
+		t.Errorf("is searched by %s, want %s", got, want)
+	}
+	if status, found := send(t, api, "POST", alpha+"/select", groupingtest.Entries(""), ""); status != 200 || fmt.Sprint(found["entries"]) != "[entry0 entry2]" {
+		t.Errorf("%d %v", status, found)
+	}
+	elsewhere := strings.ReplaceAll(groupingtest.Entries(""), `"shop"`, `"cart"`)
+	if status, found := send(t, api, "POST", alpha+"/select", elsewhere, ""); status != 200 || fmt.Sprint(found["entries"]) != "[]" {
+		t.Errorf("of another project: %d %v", status, found)
+	}
+	item := `{"id":"e","project":"shop","environment":"","received_at":"2026-11-21T12:00:00Z","entry":{}}`
+	for name, c := range map[string]struct {
+		path, body string
+		want       int
+	}{
+		"no group":          {"/v1/error-groups/grp_0/select", groupingtest.Entries(""), 404},
+		"no entries":        {alpha + "/select", `{"items":[]}`, 200},
+		"no objects":        {alpha + "/select", `{"items":[{"id":"e","entry":7}]}`, 400},
+		"unknown member":    {alpha + "/select", groupingtest.Entries(`,"more":1`), 400},
+		"as many as may be": {alpha + "/select", `{"items":[` + strings.Repeat(item+",", 199) + item + `]}`, 200},
+		"too many":          {alpha + "/select", `{"items":[` + strings.Repeat(item+",", 200) + item + `]}`, 400},
+		"too much":          {alpha + "/select", `{"items":[` + strings.Replace(item, "{}", `{"message":"`+strings.Repeat("x", 4<<20)+`"}`, 1) + `]}`, 400},
+	} {
+		if status, body := send(t, api, "POST", c.path, c.body, ""); status != c.want {
+			t.Errorf("%s: %d %v, want %d", name, status, body, c.want)
+		}
+	}
+}
