@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -93,13 +94,13 @@ func (f *failing) shows(group string, want map[string]int) {
 	for _, limit := range []int{2, 0} {
 		got, last, ids := map[string]int{}, time.Time{}, map[string]bool{}
 		err := f.in.api.EachOccurrence(f.t.Context(), f.key, group, limit, func(e client.StoredEntry) error {
-			at, err := eventTime(e.Entry)
+			var entry struct{ Message string }
+			at, unread := eventTime(e.Entry)
+			err := errors.Join(unread, json.Unmarshal(e.Entry, &entry))
 			if ids[e.ID] || !last.IsZero() && at.After(last) || e.Project != f.project || e.Organization != f.organization || e.Environment != "prod" {
 				f.t.Errorf("after %s comes %+v", last, e)
 			}
 			ids[e.ID], last = true, at
-			var entry struct{ Message string }
-			got[entry.Message], err = got[entry.Message], json.Unmarshal(e.Entry, &entry)
 			got[entry.Message]++
 			return err
 		})

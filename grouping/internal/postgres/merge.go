@@ -244,7 +244,8 @@ func addUp(ctx context.Context, tx pgx.Tx, organization string, heads []string) 
 		       first_release = all_of.first_release, last_release = coalesce(all_of.last_release, ''),
 		       releases = array(SELECT release FROM (SELECT release, min(cardinality(m.releases) - n) AS age
 		           FROM error_groups m, unnest(m.releases) WITH ORDINALITY AS r (release, n)
-		           WHERE m.organization = $1 AND m.merged_into = head.id GROUP BY release ORDER BY age, release LIMIT ` + strconv.Itoa(grouping.MaxGroupReleases) + `) last
+		           WHERE m.organization = $1 AND m.merged_into = head.id GROUP BY release
+		           ORDER BY age, release LIMIT ` + strconv.Itoa(grouping.MaxGroupReleases) + `) last
 		           ORDER BY age DESC, release),
 		       environments = array(SELECT DISTINCT e FROM error_groups m, unnest(m.environments) AS e
 		           WHERE m.organization = $1 AND m.merged_into = head.id ORDER BY e LIMIT ` + strconv.Itoa(grouping.MaxEnvironments) + `)

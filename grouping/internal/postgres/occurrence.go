@@ -265,7 +265,8 @@ const othersOf = `SELECT FROM occurrences other WHERE (other.organization, other
 // newest first. tx must act as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
 	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions, coalesce(built, '{}'),
-		       coalesce(encode(CASE WHEN EXISTS (`+othersOf+` AND other.stack <> o.stack) THEN stack WHEN EXISTS (`+othersOf+` AND other.trace <> o.trace) THEN trace END, 'hex'), '')
+		       coalesce(encode(CASE WHEN EXISTS (`+othersOf+` AND other.stack <> o.stack) THEN stack
+		                            WHEN EXISTS (`+othersOf+` AND other.trace <> o.trace) THEN trace END, 'hex'), '')
 		FROM occurrences o WHERE organization = $1 AND error_group IN (SELECT $2 UNION ALL SELECT id FROM error_groups WHERE organization = $1 AND merged_into = $2)
 		ORDER BY at DESC, entry DESC LIMIT $3`, organization, group, grouping.MaxSamples)
 	if err != nil {

@@ -157,15 +157,16 @@ const (
 // door measures the front door.
 func (r *run) door(ctx context.Context) (err error) {
 	server, address, err := measure.Again(ctx, r.dir, "door", benchmark.Front{
-		Brokers: r.brokers, CertFile: r.files.Server, KeyFile: r.files.ServerKey, Key: key, Exhausted: exhausted, Profiles: r.Profiles, Proxies: []string{"127.0.0.1"},
+		Brokers: r.brokers, CertFile: r.files.Server, KeyFile: r.files.ServerKey, Key: key, Exhausted: exhausted, Profiles: r.Profiles,
+		Proxies: []string{"127.0.0.1"},
 	})
 	if err != nil {
 		return fmt.Errorf("front door: %w", err)
 	}
 	defer func() { err = errors.Join(err, stop(server)) }()
 	for _, k := range []kind{
-		{full, "/logs", key, ours, r.hundred, 200, 0}, {half, "/logs", key, ours, r.hundred, 200, halfOfFull}, {otlp, "/otlp/v1/logs", key, protobuf, r.hundredOTLP, 200, 0},
-		{single, "/logs", key, ours, r.one, 200, 0}, {refused, "/logs", exhausted, ours, r.one, 429, 0},
+		{full, "/logs", key, ours, r.hundred, 200, 0}, {half, "/logs", key, ours, r.hundred, 200, halfOfFull},
+		{otlp, "/otlp/v1/logs", key, protobuf, r.hundredOTLP, 200, 0}, {single, "/logs", key, ours, r.one, 200, 0}, {refused, "/logs", exhausted, ours, r.one, 429, 0},
 	} {
 		if err := r.measure(ctx, server.Pid, "https://"+address+"/v1", k); err != nil {
 			return err
