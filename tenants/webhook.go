@@ -30,7 +30,7 @@ type Webhook struct {
 	Organization string
 	URL          string
 	Events       []string // names of facts, sorted, each once
-	Format       WebhookFormat
+	Format       WebhookFormat // empty: made before there were formats; see Takes
 	Secret       WebhookSecret
 	Previous     WebhookSecret // also signs until PreviousEnds
 	PreviousEnds time.Time
@@ -204,7 +204,7 @@ func (w Webhook) Create(cmd CreateWebhook) ([]Event, error) {
 	switch {
 	case w.ID == "":
 		return []Event{created}, nil
-	case w.URL == created.URL && w.Format == created.Format && slices.Equal(w.Events, created.Events):
+	case w.URL == created.URL && w.Takes() == created.Format && slices.Equal(w.Events, created.Events):
 		return nil, ErrShownOnce
 	}
 	return nil, ErrReused
@@ -240,7 +240,7 @@ func (w Webhook) Change(cmd ChangeWebhook) (events []Event, err error) {
 	if err := errors.Join(cmd.Check(), w.checkExists()); err != nil {
 		return nil, err
 	}
-	changed := WebhookChanged{Webhook: w.ID, URL: w.URL, Events: w.Events, Format: w.Format, At: cmd.At}
+	changed := WebhookChanged{Webhook: w.ID, URL: w.URL, Events: w.Events, Format: w.Takes(), At: cmd.At}
 	if cmd.URL != nil {
 		changed.URL = *cmd.URL
 	}
@@ -250,7 +250,7 @@ func (w Webhook) Change(cmd ChangeWebhook) (events []Event, err error) {
 	if cmd.Format != nil {
 		changed.Format = cmp.Or(*cmd.Format, formatFor(changed.URL))
 	}
-	if changed.URL != w.URL || changed.Format != w.Format || !slices.Equal(changed.Events, w.Events) {
+	if changed.URL != w.URL || changed.Format != w.Takes() || !slices.Equal(changed.Events, w.Events) {
 		events = append(events, changed)
 	}
 	if cmd.On != nil && *cmd.On != w.On() {
@@ -304,6 +304,9 @@ func (w Webhook) Host() string {
 	}
 	return at.Hostname()
 }
+
+// Takes is the format of its messages.
+func (w Webhook) Takes() WebhookFormat { return cmp.Or(w.Format, formatFor(w.URL)) }
 
 // On reports whether facts are sent.
 func (w Webhook) On() bool { return w.OffAt.IsZero() }
