@@ -29,7 +29,7 @@ type Webhook struct {
 	ID           string // empty until it is created
 	Organization string
 	URL          string
-	Events       []string // names of facts, sorted, each once
+	Events       []string      // names of facts, sorted, each once
 	Format       WebhookFormat // empty: made before there were formats; see Takes
 	Secret       WebhookSecret
 	Previous     WebhookSecret // also signs until PreviousEnds
