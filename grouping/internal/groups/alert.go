@@ -86,11 +86,9 @@ func (a *Alerts) Reaches(organization string, rule *grouping.AlertRule) (of Reac
 			of.Webhooks = append(of.Webhooks, w)
 		}
 	}
-	for _, m := range a.db.projects.MembersThatRead(organization, identity.ReadErrors) {
-		if slices.Contains(rule.Members, m.ID) || slices.Contains(rule.Roles, m.Role) {
-			of.Members++
-		}
-	}
+	of.Members = a.db.projects.CountThatRead(organization, identity.ReadErrors, func(m identity.Member) bool {
+		return slices.Contains(rule.Members, m.ID) || slices.Contains(rule.Roles, m.Role)
+	})
 	return of
 }
 
