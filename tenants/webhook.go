@@ -152,7 +152,7 @@ type CreateWebhook struct {
 func (c CreateWebhook) Check() error {
 	faults := append(checkGiven("organization", c.Organization), checkWebhookURL(c.URL)...)
 	faults = append(faults, checkWebhookEvents(c.Events, c.Known)...)
-	return append(faults, checkWebhookFormat(c.Format)...).orNil()
+	return append(faults, checkWebhookFormat(cmp.Or(c.Format, StandardFormat))...).orNil()
 }
 
 func checkWebhookURL(address string) Invalid {
@@ -170,9 +170,8 @@ func BadWebhookURL(address string) Fault {
 		"most %d characters, without a user or a fragment, such as https://hooks.example.com/weir.", maxWebhookURL)}
 }
 
-// checkWebhookFormat lets none be given.
 func checkWebhookFormat(format WebhookFormat) Invalid {
-	if format == "" || slices.Contains(WebhookFormats(), format) {
+	if slices.Contains(WebhookFormats(), format) {
 		return nil
 	}
 	return Invalid{Fault{"format", fmt.Sprintf("format is %q.", format),
@@ -248,7 +247,7 @@ func (w Webhook) Change(cmd ChangeWebhook) (events []Event, err error) {
 		changed.Events = sorted(cmd.Events)
 	}
 	if cmd.Format != nil {
-		changed.Format = cmp.Or(*cmd.Format, formatFor(changed.URL))
+		changed.Format = *cmd.Format
 	}
 	if changed.URL != w.URL || changed.Format != w.Takes() || !slices.Equal(changed.Events, w.Events) {
 		events = append(events, changed)
