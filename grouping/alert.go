@@ -176,7 +176,7 @@ func (r *AlertRule) checkTerms() error {
 			return Invalid{"q", fmt.Sprintf("q names %s: more than once.", t.Field), "Name it once."}
 		case t.Field == FieldIs:
 			return Invalid{"q", fmt.Sprintf("%q is nothing that an alert can look for.", shown), "Alerts are of unresolved errors; in quotes it is a word."}
-		case t.Field == FieldAssigned && t.Value == "me":
+		case t.Field == FieldAssigned && t.Value == Me:
 			return Invalid{"q", "q says assigned:me.", "Name whose errors the alert is of: only signed-in members are me."}
 		case (t.Field == FieldService || t.Field == FieldHost) && r.Counts():
 			return Invalid{"q", fmt.Sprintf("%q can't be counted with the triggers many and users.", shown),
@@ -187,13 +187,16 @@ func (r *AlertRule) checkTerms() error {
 	return nil
 }
 
-// Renamed replaces whom the rule's words name by what name returns for them.
+// Renamed replaces whom the rule's words name by what name returns for them, if
+// that can be typed.
 func (r AlertRule) Renamed(name func(assignee string) string) AlertRule {
 	words := r.Words
 	r.Words = nil
 	for _, word := range words {
-		if terms := SearchTerms(word); len(terms) == 1 && terms[0].Field == FieldAssigned && terms[0].Value != Nobody {
-			word = Term{FieldAssigned, name(terms[0].Value)}.String()
+		if terms := SearchTerms(word); len(terms) == 1 && terms[0].Field == FieldAssigned && terms[0].Value != Nobody && terms[0].Value != Me {
+			if to := (Term{FieldAssigned, name(terms[0].Value)}); slices.Equal(SearchTerms(to.String()), []Term{to}) {
+				word = to.String()
+			}
 		}
 		r.Words = append(r.Words, word)
 	}
@@ -215,7 +218,7 @@ func (r *AlertRule) Ask(line, member string) error {
 			return Invalid{"q", fmt.Sprintf("%q is not a level.", trace.Clip(t.Value, maxAlertText)), "Use level: with debug, info, warn, error or fatal."}
 		case t.Field == FieldLevel:
 			r.Severities |= level
-		case t.Field == FieldAssigned && t.Value == "me" && member != "":
+		case t.Field == FieldAssigned && t.Value == Me && member != "":
 			r.Words = append(r.Words, Term{FieldAssigned, member}.String())
 		default:
 			r.Words = append(r.Words, t.String())

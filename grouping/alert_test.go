@@ -339,3 +339,15 @@ func TestAlertsAskInTheListsLanguage(t *testing.T) {
 		t.Error("a level that is none is taken")
 	}
 }
+
+// A name is put into a rule's words only where it is read back as that name.
+func TestRenamedRules(t *testing.T) {
+	for name, want := range map[string]string{
+		"Ada Lovelace": `assigned:"Ada Lovelace"`, "a:b": "assigned:a:b", `Ada "L" Lovelace`: "assigned:mem_1", "": "assigned:mem_1",
+	} {
+		rule := grouping.AlertRule{Words: []string{"cart", "assigned:mem_1"}}
+		if got := rule.Renamed(func(string) string { return name }).Words; got[1] != want || got[0] != "cart" {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+}

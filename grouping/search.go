@@ -19,8 +19,11 @@ const (
 	FieldHost        = "host"
 )
 
-// Nobody is whom a search line names that asks for errors of nobody.
-const Nobody = "nobody"
+// Whom a search line may name beside members and labels.
+const (
+	Me     = "me" // who asks
+	Nobody = "nobody"
+)
 
 var searchFields = []string{FieldIs, FieldAssigned, FieldType, FieldRelease, FieldEnvironment, FieldLevel, FieldService, FieldHost}
 

@@ -29,8 +29,8 @@ type Webhook struct {
 	ID           string // empty until it is created
 	Organization string
 	URL          string
-	Events       []string // names of facts, sorted, each once
-	Format       WebhookFormat
+	Events       []string      // names of facts, sorted, each once
+	Format       WebhookFormat // empty: made before there were formats; see Takes
 	Secret       WebhookSecret
 	Previous     WebhookSecret // also signs until PreviousEnds
 	PreviousEnds time.Time
@@ -152,7 +152,7 @@ type CreateWebhook struct {
 func (c CreateWebhook) Check() error {
 	faults := append(checkGiven("organization", c.Organization), checkWebhookURL(c.URL)...)
 	faults = append(faults, checkWebhookEvents(c.Events, c.Known)...)
-	return append(faults, checkWebhookFormat(c.Format)...).orNil()
+	return append(faults, checkWebhookFormat(cmp.Or(c.Format, StandardFormat))...).orNil()
 }
 
 func checkWebhookURL(address string) Invalid {
@@ -170,9 +170,8 @@ func BadWebhookURL(address string) Fault {
 		"most %d characters, without a user or a fragment, such as https://hooks.example.com/weir.", maxWebhookURL)}
 }
 
-// checkWebhookFormat lets none be given.
 func checkWebhookFormat(format WebhookFormat) Invalid {
-	if format == "" || slices.Contains(WebhookFormats(), format) {
+	if slices.Contains(WebhookFormats(), format) {
 		return nil
 	}
 	return Invalid{Fault{"format", fmt.Sprintf("format is %q.", format),
@@ -204,7 +203,7 @@ func (w Webhook) Create(cmd CreateWebhook) ([]Event, error) {
 	switch {
 	case w.ID == "":
 		return []Event{created}, nil
-	case w.URL == created.URL && w.Format == created.Format && slices.Equal(w.Events, created.Events):
+	case w.URL == created.URL && w.Takes() == created.Format && slices.Equal(w.Events, created.Events):
 		return nil, ErrShownOnce
 	}
 	return nil, ErrReused
@@ -240,7 +239,7 @@ func (w Webhook) Change(cmd ChangeWebhook) (events []Event, err error) {
 	if err := errors.Join(cmd.Check(), w.checkExists()); err != nil {
 		return nil, err
 	}
-	changed := WebhookChanged{Webhook: w.ID, URL: w.URL, Events: w.Events, Format: w.Format, At: cmd.At}
+	changed := WebhookChanged{Webhook: w.ID, URL: w.URL, Events: w.Events, Format: w.Takes(), At: cmd.At}
 	if cmd.URL != nil {
 		changed.URL = *cmd.URL
 	}
@@ -248,9 +247,9 @@ func (w Webhook) Change(cmd ChangeWebhook) (events []Event, err error) {
 		changed.Events = sorted(cmd.Events)
 	}
 	if cmd.Format != nil {
-		changed.Format = cmp.Or(*cmd.Format, formatFor(changed.URL))
+		changed.Format = *cmd.Format
 	}
-	if changed.URL != w.URL || changed.Format != w.Format || !slices.Equal(changed.Events, w.Events) {
+	if changed.URL != w.URL || changed.Format != w.Takes() || !slices.Equal(changed.Events, w.Events) {
 		events = append(events, changed)
 	}
 	if cmd.On != nil && *cmd.On != w.On() {
@@ -304,6 +303,9 @@ func (w Webhook) Host() string {
 	}
 	return at.Hostname()
 }
+
+// Takes is the format of its messages.
+func (w Webhook) Takes() WebhookFormat { return cmp.Or(w.Format, formatFor(w.URL)) }
 
 // On reports whether facts are sent.
 func (w Webhook) On() bool { return w.OffAt.IsZero() }

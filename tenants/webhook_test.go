@@ -74,6 +74,21 @@ func TestWebhookFormats(t *testing.T) {
 	}
 }
 
+// A webhook that was made before there were formats keeps what its address said.
+func TestWebhooksWithoutFormats(t *testing.T) {
+	old := webhookCreated()
+	old.URL, old.Format = "https://hooks.slack.com/services/T0/B0/x", ""
+	other, standard, slack := "https://chat.example/x", tenants.StandardFormat, tenants.SlackFormat
+	decide(t, map[string]decision[tenants.Webhook]{
+		"as it is": {given: []tenants.Event{old}, when: changing(tenants.ChangeWebhook{URL: &old.URL, Format: &slack})},
+		"another address": {given: []tenants.Event{old}, when: changing(tenants.ChangeWebhook{URL: &other}),
+			then: []tenants.Event{tenants.WebhookChanged{Webhook: "whk_1", URL: other, Events: facts, Format: slack, At: later}}},
+		"another format": {given: []tenants.Event{old}, when: changing(tenants.ChangeWebhook{Format: &standard}),
+			then: []tenants.Event{tenants.WebhookChanged{Webhook: "whk_1", URL: old.URL, Events: facts, Format: standard, At: later}}},
+		"made again": {given: []tenants.Event{old}, when: creating(func(c *tenants.CreateWebhook) { c.URL = old.URL }), fails: tenants.ErrShownOnce},
+	})
+}
+
 func changing(cmd tenants.ChangeWebhook) func(tenants.Webhook) ([]tenants.Event, error) {
 	cmd.Known, cmd.At = facts, later
 	return func(w tenants.Webhook) ([]tenants.Event, error) { return w.Change(cmd) }
@@ -90,8 +105,9 @@ func TestChangeWebhook(t *testing.T) {
 			then: []tenants.Event{tenants.WebhookChanged{Webhook: "whk_1", URL: created.URL, Events: facts[:1], Format: tenants.StandardFormat, At: later}}},
 		"another format": {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{Format: &slack}),
 			then: []tenants.Event{tenants.WebhookChanged{Webhook: "whk_1", URL: created.URL, Events: facts, Format: slack, At: later}}},
-		"no format": {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{Format: &teams}), faults: []string{"format"}},
-		"as it is":  {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{URL: &same, Events: facts, On: &on})},
+		"no format":       {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{Format: &teams}), faults: []string{"format"}},
+		"an empty format": {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{Format: new(tenants.WebhookFormat)}), faults: []string{"format"}},
+		"as it is":        {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{URL: &same, Events: facts, On: &on})},
 		"off": {given: []tenants.Event{created}, when: changing(tenants.ChangeWebhook{On: &off}),
 			then: []tenants.Event{tenants.WebhookSwitched{Webhook: "whk_1", At: later}}},
 		"on": {given: []tenants.Event{created, stopped}, when: changing(tenants.ChangeWebhook{On: &on}),

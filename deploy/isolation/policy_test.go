@@ -401,7 +401,7 @@ var policies = []policy{
 	{route: "POST /console/settings/webhooks", who: members(tenants.WebhooksManage), body: "url=https://hooks.invalid&events=quota.exhausted", want: 201},
 	{route: "GET /console/settings/webhooks/{id}", who: members(tenants.WebhooksManage), path: "/console/settings/webhooks/{webhook}"},
 	{route: "GET /console/settings/webhooks/{id}/edit", who: members(tenants.WebhooksManage), path: "/console/settings/webhooks/{webhook}/edit"},
-	{route: "POST /console/settings/webhooks/{id}/edit", who: members(tenants.WebhooksManage), path: "/console/settings/webhooks/{new-webhook}/edit", body: "url=https://hooks.invalid&events=quota.exhausted&state=off", want: 303},
+	{route: "POST /console/settings/webhooks/{id}/edit", who: members(tenants.WebhooksManage), path: "/console/settings/webhooks/{new-webhook}/edit", body: "url=https://hooks.invalid&events=quota.exhausted&format=slack&state=off", want: 303},
 	{route: "GET /console/settings/webhooks/{id}/rotate", who: members(tenants.WebhooksManage), path: "/console/settings/webhooks/{webhook}/rotate"},
 	{route: "POST /console/settings/webhooks/{id}/rotate", who: members(tenants.WebhooksManage), path: "/console/settings/webhooks/{new-webhook}/rotate"},
 	{route: "GET /console/settings/webhooks/{id}/delete", who: members(tenants.WebhooksManage), path: "/console/settings/webhooks/{webhook}/delete"},

@@ -229,6 +229,9 @@ func TestDirectoryMembers(t *testing.T) {
 		if got := strings.Join(names, " "); got != want {
 			t.Errorf("%s: %q, want %q", when, got, want)
 		}
+		if n := directory.CountThatRead("org_1", identity.ReadErrors, func(m identity.Member) bool { return m.Name == "Ada" }); n != strings.Count(want, "Ada") {
+			t.Errorf("%s: %d are called Ada", when, n)
+		}
 	}
 	expect("at first", "Ada")
 	apply(contract.TypeMemberRoleChanged, `{"organization":"org_1","member":"mem_1","role":"developer"}`)

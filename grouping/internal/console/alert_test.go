@@ -91,6 +91,25 @@ func TestAlertPages(t *testing.T) {
 	}
 }
 
+// A form names a member by a name that leads back to that member, and else by id.
+func TestAlertFormsNameMembers(t *testing.T) {
+	for name, want := range map[string]string{
+		"Ada": "assigned:Ada", "nobody": "assigned:mem_1", "me": "assigned:mem_1", `A&#34;B`: "assigned:A&amp;#34;B", `A\"B`: "assigned:mem_1", "Bob": "assigned:mem_1",
+	} {
+		directory := identity.NewDirectory()
+		for id, of := range map[string]string{"mem_1": name, "mem_2": "Bob"} {
+			testenv.Must(t, directory.Apply(contract.TypeMemberAdded, []byte(`{"organization":"acme","member":"`+id+`","name":"`+of+`","role":"developer"}`)))
+		}
+		pages := pagesWith(t, groupingtest.With(t, func(config *groups.Config) { config.Projects = directory }), directory, "developer")
+		status, path := post(pages, "/console/errors/alerts/new", url.Values{"project": {"shop"}, "name": {"Shop"}, "triggers": {"new"}, "new_from": {"2"},
+			"q": {"assigned:mem_1"}, "gap_seconds": {"300"}})
+		if status != 303 {
+			t.Fatalf("%s: %d %s", name, status, path)
+		}
+		shows(t, pages, path, `value="`+want+`"`)
+	}
+}
+
 func pageOf(t *testing.T, pages http.Handler, path string) string {
 	t.Helper()
 	_, page := get(pages, path)

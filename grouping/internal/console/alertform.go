@@ -126,17 +126,16 @@ func (p *alertPages) form(who identity.Principal, project string, rule *grouping
 
 // byName is a rule that names members as people do, where a name says who it is.
 func (p *alertPages) byName(organization string, rule *grouping.AlertRule) grouping.AlertRule {
-	var members []grouping.Member
-	for _, m := range p.directory.MembersThatRead(organization, identity.ReadErrors) {
-		members = append(members, grouping.Member{ID: m.ID, Name: m.Name})
-	}
 	return rule.Renamed(func(id string) string {
-		for _, m := range members {
-			if m.ID == id && grouping.AssigneeNamed(m.Name, members).ID == id {
-				return m.Name
-			}
+		var members []grouping.Member
+		for _, m := range p.directory.MembersThatRead(organization, identity.ReadErrors) {
+			members = append(members, grouping.Member{ID: m.ID, Name: m.Name})
 		}
-		return id
+		at := slices.IndexFunc(members, func(m grouping.Member) bool { return m.ID == id })
+		if at < 0 || grouping.AssigneeNamed(members[at].Name, members).ID != id || members[at].Name == grouping.Me || members[at].Name == grouping.Nobody {
+			return id
+		}
+		return members[at].Name
 	})
 }
 

@@ -78,9 +78,6 @@ type Reached struct {
 	Members  int                // who get mail, unless they chose to get none
 }
 
-// Nobody reports whether nothing and nobody is told.
-func (r Reached) Nobody() bool { return len(r.Webhooks)+r.Members == 0 }
-
 // Reaches finds whom a rule tells as of now.
 func (a *Alerts) Reaches(organization string, rule *grouping.AlertRule) (of Reached) {
 	for _, w := range a.db.projects.Webhooks(organization) {
@@ -89,44 +86,43 @@ func (a *Alerts) Reaches(organization string, rule *grouping.AlertRule) (of Reac
 			of.Webhooks = append(of.Webhooks, w)
 		}
 	}
-	for _, m := range a.db.projects.MembersThatRead(organization, identity.ReadErrors) {
-		if slices.Contains(rule.Members, m.ID) || slices.Contains(rule.Roles, m.Role) {
-			of.Members++
-		}
-	}
+	of.Members = a.db.projects.CountThatRead(organization, identity.ReadErrors, func(m identity.Member) bool {
+		return slices.Contains(rule.Members, m.ID) || slices.Contains(rule.Roles, m.Role)
+	})
 	return of
 }
 
 // check returns the first fault of a rule, in which members then have their ids. A member who is removed later is
-// taken out of it; a webhook that is deleted stays, so that others are not told instead.
-func (a *Alerts) check(request Request, rule *grouping.AlertRule, now time.Time) error {
-	if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), now); err != nil {
-		return err
-	}
-	if err := a.db.checkMembers(request.Who.Organization, "mail_members", rule.Members...); err != nil {
-		return err
-	}
+// taken out of it; a webhook that is deleted stays, and may stay when the rule changes, so that others are not told instead.
+func (a *Alerts) check(organization string, rule *grouping.AlertRule, before grouping.AlertRule, now time.Time) error {
 	var named []string
 	*rule = rule.Renamed(func(assignee string) string {
-		id := a.db.assignee(request.Who.Organization, assignee)
+		id := a.db.assignee(organization, assignee)
 		if strings.HasPrefix(id, "mem_") {
 			named = append(named, id)
 		}
 		return id
 	})
-	if err := a.db.checkMembers(request.Who.Organization, "q", named...); err != nil {
+	if err := rule.Check(identity.RolesThatRead(identity.ReadErrors), now); err != nil {
 		return err
 	}
-	return a.db.checkWebhooks(request.Who.Organization, "webhooks", rule.Webhooks...)
+	if err := a.db.checkMembers(organization, "mail_members", rule.Members...); err != nil {
+		return err
+	}
+	if err := a.db.checkMembers(organization, "q", named...); err != nil {
+		return err
+	}
+	added := slices.DeleteFunc(slices.Clone(rule.Webhooks), func(id string) bool { return slices.Contains(before.Webhooks, id) })
+	return a.db.checkWebhooks(organization, "webhooks", added...)
 }
 
 // Create makes an alert of a project. It holds for errors accepted from now on.
 func (a *Alerts) Create(ctx context.Context, request Request, project string, rule grouping.AlertRule) (*postgres.Alert, error) {
-	now := a.db.now()
-	if err := a.check(request, &rule, now); err != nil {
-		return nil, err
-	}
 	return once(ctx, a.db, request, []any{project, rule}, func(tx pgx.Tx) (string, *postgres.Alert, error) {
+		now := a.db.now()
+		if err := a.check(request.Who.Organization, &rule, grouping.AlertRule{}, now); err != nil {
+			return project, nil, err
+		}
 		alert := &postgres.Alert{
 			Organization: request.Who.Organization, Project: project, ID: "alr_" + strings.ToLower(rand.Text()), Version: 1, UpdatedBy: request.By.ID,
 			UpdatedAt: now, ErrorAlert: grouping.ErrorAlert{AlertRule: rule, Since: now},
@@ -140,12 +136,12 @@ func (a *Alerts) Create(ctx context.Context, request Request, project string, ru
 
 // Update replaces the rule of an alert of a version.
 func (a *Alerts) Update(ctx context.Context, request Request, project, id string, rule grouping.AlertRule, version int64) (*postgres.Alert, error) {
-	if err := a.check(request, &rule, a.db.clock()); err != nil {
-		return nil, err
-	}
 	return a.change(ctx, request, project, id, []any{rule, version}, func(tx pgx.Tx, alert *postgres.Alert, now time.Time) error {
 		if alert.Version != version {
 			return postgres.ErrAlertChanged
+		}
+		if err := a.check(request.Who.Organization, &rule, alert.AlertRule, now); err != nil {
+			return err
 		}
 		return a.saveRule(ctx, tx, request, alert, rule, now)
 	})

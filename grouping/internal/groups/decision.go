@@ -72,7 +72,7 @@ func (w DecisionRequest) command(of postgres.Group, known grouping.SeenReleases)
 // named is the request with the members whom it names, found once for all
 // groups, before any of these is locked.
 func (d *Decisions) named(who identity.Principal, wanted DecisionRequest) DecisionRequest {
-	if wanted.Assign != nil && wanted.Assign.ID == "me" && who.Member != "" {
+	if wanted.Assign != nil && wanted.Assign.ID == grouping.Me && who.Member != "" {
 		wanted.Assign = &grouping.Assignee{ID: who.Member}
 	}
 	wanted.Command = wanted.Named(d.db.members(who.Organization))

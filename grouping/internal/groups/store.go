@@ -67,7 +67,7 @@ const maxShownID = 64
 
 // checkMembers refuses ids in a field that are of no member who may read errors.
 func (s *store) checkMembers(organization, field string, ids ...string) error {
-	if id, any := s.projects.NoReader(organization, identity.ReadErrors, ids...); any {
+	if id, found := s.projects.NoReader(organization, identity.ReadErrors, ids...); found {
 		return grouping.Invalid{Field: field, Detail: fmt.Sprintf("%q is no member who reads errors.", trace.Clip(id, maxShownID)),
 			Fix: "Use ids of members of the organization, which begin with mem_; one who was just added is known in a moment."}
 	}

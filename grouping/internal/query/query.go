@@ -34,7 +34,7 @@ func Parse(r *http.Request) (q postgres.GroupQuery, err error) {
 			return q, err
 		}
 	}
-	if q.Assignee == me {
+	if q.Assignee == grouping.Me {
 		who, _ := identity.PrincipalOf(r.Context())
 		if q.Assignee = who.Member; q.Assignee == "" {
 			parameter := "q"
@@ -94,9 +94,6 @@ func parseEnvironments(q *postgres.GroupQuery, values url.Values) error {
 	}
 	return nil
 }
-
-// me is who asks.
-const me = "me"
 
 func parseWords(q *postgres.GroupQuery, values url.Values) error {
 	text := values.Get("q")

@@ -235,7 +235,7 @@ func (s *Service) checkRule(organization string, rule *ingest.AlertRule) error {
 	if err := rule.Check(identity.RolesThatRead(identity.ReadLogs)); err != nil {
 		return err
 	}
-	if id, any := s.Directory.NoReader(organization, identity.ReadLogs, rule.Members...); any {
+	if id, found := s.Directory.NoReader(organization, identity.ReadLogs, rule.Members...); found {
 		return ingest.Invalid{Field: "mail_members", Detail: fmt.Sprintf("%.*q is no member who reads logs.", maxShownID, id),
 			Fix: "Use ids of members of the organization, which begin with mem_; one who was just added is known in a moment."}
 	}

@@ -117,7 +117,8 @@ const (
 
 func (a API) show(w Listed) webhookJSON {
 	shown := webhookJSON{
-		ID: w.ID, Organization: w.Organization, URL: w.URL, Events: w.Events, Format: w.Format, State: stateOn, CreatedAt: w.CreatedAt.UTC(), TakenAt: httpapi.TimeOrNull(w.TakenAt),
+		ID: w.ID, Organization: w.Organization, URL: w.URL, Events: w.Events, Format: w.Takes(), State: stateOn,
+		CreatedAt: w.CreatedAt.UTC(), TakenAt: httpapi.TimeOrNull(w.TakenAt),
 	}
 	if !w.On() {
 		shown.State, shown.OffAt, shown.OffReason = stateOff, httpapi.TimeOrNull(w.OffAt), &w.OffReason

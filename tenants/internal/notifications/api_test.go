@@ -104,6 +104,10 @@ func TestFormats(t *testing.T) {
 	if kept := r.call(t, 200, "PATCH", path, `{"state":"off"}`); kept["format"] != "standard" {
 		t.Errorf("switched off: %v", kept)
 	}
+	if kept := r.call(t, 200, "PATCH", path, `{"format":null,"url":null,"events":null}`); kept["format"] != "standard" || kept["url"] != to.URL {
+		t.Errorf("changed by nulls: %v", kept)
+	}
+	r.call(t, 400, "PATCH", path, `{"format":""}`)
 	for method, at := range map[string]string{"POST": "", "PATCH": path} {
 		wrong := r.call(t, 400, method, at, `{"url":"`+to.URL+`","events":["quota.exhausted"],"format":"teams"}`)
 		if text := fmt.Sprint(wrong); !strings.Contains(text, "teams") || !strings.Contains(text, "/format") {

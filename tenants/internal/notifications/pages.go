@@ -245,7 +245,7 @@ func (p Pages) writeSecret(w http.ResponseWriter, r *http.Request, status int, o
 func pathOf(of Listed) string { return pages.WebhooksPath + "/" + of.ID }
 
 func (p Pages) showChange(w http.ResponseWriter, r *http.Request, of Listed) error {
-	return p.writeChange(w, r, of, http.StatusOK, NewWebhook{URL: of.URL, Events: of.Events, Format: of.Format}, nil)
+	return p.writeChange(w, r, of, http.StatusOK, NewWebhook{URL: of.URL, Events: of.Events, Format: of.Takes()}, nil)
 }
 
 func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, of Listed, status int, sent NewWebhook, fault error) error {

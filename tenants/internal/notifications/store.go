@@ -16,7 +16,8 @@ import (
 )
 
 func insertWebhook(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.WebhookCreated) error {
-	return query.ExactlyOne(ctx, tx, `INSERT INTO webhooks (organization, id, url, events, format, key, generation, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+	return query.ExactlyOne(ctx, tx, `
+INSERT INTO webhooks (organization, id, url, events, format, key, generation, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		e.Organization, e.Webhook, e.URL, e.Events, e.Format, e.Secret.Key, e.Secret.Generation, e.At)
 }
 
