@@ -282,10 +282,10 @@ func TestDirectoryWebhooks(t *testing.T) {
 	}
 	apply(contract.TypeDeletionBegun, `{"organization":"org_1"}`)
 	expect("when the organization is deleted", "")
-	for i := range 210 {
+	for i := range identity.MaxWebhooks + 10 {
 		apply(contract.TypeWebhookChanged, fmt.Sprintf(`{"organization":"org_1","webhook":"whk_%d"}`, i))
 	}
-	if n := len(directory.Webhooks("org_1")); n != 200 {
+	if n := len(directory.Webhooks("org_1")); n != identity.MaxWebhooks {
 		t.Errorf("%d webhooks are kept", n)
 	}
 }
