@@ -26,6 +26,9 @@ func TestSelect(t *testing.T) {
 		t.Errorf("of another project: %d %v", status, found)
 	}
 	item := `{"id":"e","project":"shop","environment":"","received_at":"2026-11-21T12:00:00Z","entry":{}}`
+	entry := func(day, text string) string {
+		return `{"items":[` + strings.Replace(strings.Replace(item, "2026-11-21", day, 1), "{}", text, 1) + `]}`
+	}
 	for name, c := range map[string]struct {
 		path, body string
 		want       int
@@ -35,6 +38,12 @@ func TestSelect(t *testing.T) {
 		"no objects":        {alpha + "/select", `{"items":[{"id":"e","entry":7}]}`, 400},
 		"unknown member":    {alpha + "/select", groupingtest.Entries(`,"more":1`), 400},
 		"as many as may be": {alpha + "/select", `{"items":[` + strings.Repeat(item+",", 199) + item + `]}`, 200},
+		"wrong kinds":       {alpha + "/select", entry("2026-11-21", `{"timestamp":5,"level":[],"message":{},"environment":1,"error":{"type":7,"message":[1],"stack_trace":"x"},"metadata":4}`), 200},
+		"no texts":          {alpha + "/select", entry("2026-11-21", `{"error":{"stack_trace":[1,{"a":[]}, null,"\u0000"],"type":"\u0000"},"environment":"\u0000","metadata":{"debug_ids":[1],"release":"\u0000"}}`), 200},
+		"deep":              {alpha + "/select", entry("2026-11-21", `{"error":{},"metadata":`+strings.Repeat(`{"a":`, 9000)+"1"+strings.Repeat("}", 9000)+`}`), 200},
+		"before all days":   {alpha + "/select", entry("0001-01-01", `{"error":{"type":"x"}}`), 200},
+		"on the first days": {alpha + "/select", entry("1970-01-10", `{"timestamp":"1969-12-30T00:00:00Z","error":{"type":"x"}}`), 200},
+		"on the last day":   {alpha + "/select", entry("9999-12-31", `{"error":{"type":"x"}}`), 200},
 		"too many":          {alpha + "/select", `{"items":[` + strings.Repeat(item+",", 200) + item + `]}`, 400},
 		"too much":          {alpha + "/select", `{"items":[` + strings.Replace(item, "{}", `{"message":"`+strings.Repeat("x", 4<<20)+`"}`, 1) + `]}`, 400},
 	} {
