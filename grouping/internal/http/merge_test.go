@@ -101,8 +101,8 @@ func TestSplit(t *testing.T) {
 	if hash := other["occurrences"].([]any)[0].(map[string]any)["hash"]; hash != nil || newest == oldest {
 		t.Errorf("the only sample of a group has the hash %v, and those of another have %v and %v", hash, newest, oldest)
 	}
-	for of, hash := range map[string]any{path: "no hash", beta: newest, path + "/": ""} {
-		status, refused := send(t, api, nethttp.MethodPost, strings.TrimSuffix(of, "/")+"/split", fmt.Sprintf(`{"hash":%q}`, hash), "")
+	for of, hash := range map[string]any{path: "no hash", beta: newest, path + "/": "", path + "//": fmt.Sprint(newest, "0")} {
+		status, refused := send(t, api, nethttp.MethodPost, strings.TrimRight(of, "/")+"/split", fmt.Sprintf(`{"hash":%q}`, hash), "")
 		faults, _ := refused["errors"].([]any)
 		if status != 400 || len(faults) != 1 || faults[0].(map[string]any)["pointer"] != "/hash" {
 			t.Errorf("%s: %d %v", hash, status, refused)
