@@ -118,7 +118,11 @@ func (g *Gateway) serveOccurrences(w http.ResponseWriter, r *http.Request) error
 	if err := s.read(r, found); err != nil {
 		return err
 	}
-	if refused := s.run(ctx); refused != nil {
+	body, refused, err := s.find(ctx)
+	if err != nil {
+		return err
+	}
+	if refused != nil {
 		refused.copyTo(w)
 		return nil
 	}
@@ -127,7 +131,7 @@ func (g *Gateway) serveOccurrences(w http.ResponseWriter, r *http.Request) error
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(s.answer.encode())
+	_, _ = w.Write(body)
 	return nil
 }
 
@@ -200,13 +204,11 @@ func (g *Gateway) occurrencesPart(r *http.Request, query string) []byte {
 	defer cancel()
 	looking, stop := context.WithTimeout(ctx, pageTime)
 	defer stop()
-	if s.run(looking) != nil {
+	body, refused, err := s.find(looking)
+	if err != nil || refused != nil {
 		return nil
 	}
-	for i, read := range readItems(s.answer.items) {
-		s.answer.items[i] = read.text
-	}
-	shown := g.askAs(ctx, r, question{path: r.URL.Path, query: r.URL.RawQuery, body: s.answer.encode()})
+	shown := g.askAs(ctx, r, question{path: r.URL.Path, query: r.URL.RawQuery, body: body})
 	if shown == nil || shown.status != http.StatusOK {
 		return nil
 	}
@@ -230,6 +232,7 @@ func (s *entrySelection) resume(cursor string) bool {
 	if err != nil || json.Unmarshal(text, &at) != nil || at.Group != s.group {
 		return false
 	}
+	at.Search.Project = s.search.Project // a turn is of a project that the reader may read
 	s.search, s.cursor = at.Search, at.Cursor
 	return true
 }

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -222,6 +225,43 @@ func TestOccurrencesThatEndEarly(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Few searches of a project are at work at once, whatever projects forged cursors name.
+func TestOccurrencesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, most, found, refused atomic.Int64
+		backends := map[gateway.Module]gateway.Backend{}
+		for _, name := range gateway.Modules() {
+			backends[name] = gateway.Local(http.HandlerFunc((&fakeLog{}).grouping), func() error { return nil }, func() []httpapi.Backlog { return nil })
+		}
+		backends[gateway.Ingest] = gateway.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("project") != "prj_1" {
+				t.Errorf("searches %s", r.URL.RawQuery)
+			}
+			most.Store(max(most.Load(), running.Add(1)))
+			time.Sleep(900 * time.Millisecond)
+			running.Add(-1)
+			fmt.Fprint(w, `{"items":[],"next_cursor":null}`)
+		}), func() error { return nil }, func() []httpapi.Backlog { return nil })
+		handler := newGateway(t, backends)
+		var all sync.WaitGroup
+		for i := range 30 {
+			all.Go(func() {
+				forged := fmt.Sprintf(`{"group":"grp_1","search":{"project":"prj_%d","q":"x"}}`, i)
+				switch _, answer := occurrencesOf(t, handler, "cursor="+base64.RawURLEncoding.EncodeToString([]byte(forged))); answer.Code {
+				case http.StatusOK:
+					found.Add(1)
+				case http.StatusTooManyRequests:
+					refused.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if most.Load() != 4 || found.Load() != 12 || refused.Load() != 18 {
+			t.Errorf("%d at once, %d found, %d refused", most.Load(), found.Load(), refused.Load())
+		}
+	})
 }
 
 // A group that the reader can't read is refused as grouping refuses it.

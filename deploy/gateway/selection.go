@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -20,6 +21,10 @@ const (
 	answerBytes  = 8 << 20 // of the items of an answer, as of the log store's
 )
 
+// turns bound how many searches for entries are at work, each of which holds a few pages of the log store in memory, and
+// how many of them are of one project.
+var turns = fairshare.Limits{Capacity: 16, PerKey: 4, Leases: 20, Queue: 256, Wait: 2 * time.Second}
+
 // An entrySelection finds those entries of a search that are of an error group.
 type entrySelection struct {
 	gateway   *Gateway
@@ -30,7 +35,6 @@ type entrySelection struct {
 	cursor    string // where it goes on
 	limit     int    // of items
 	most      int    // bytes of them, unless one alone has more
-	bytes     int    // of those in the answer
 	limits    http.Header
 	answer    occurrencesAnswer
 }
@@ -55,6 +59,7 @@ func (s *entrySearch) query() url.Values {
 type logsPage struct {
 	Items []json.RawMessage `json:"items"`
 	Next  *string           `json:"next_cursor"`
+	items []readItem
 }
 
 // run reads one page of the log store after another until there are enough items, or the time is over. Where a
@@ -83,30 +88,43 @@ func (s *entrySelection) run(ctx context.Context) (refused *recorder) {
 			s.answer.next = s.nextCursor()
 			return nil
 		}
-		size = s.nextSize(size, len(page.Items), len(selected))
+		size = s.nextSize(size, len(page.items), len(selected))
 	}
 	s.answer.next, s.answer.incomplete = s.nextCursor(), true
 	return nil
 }
 
+// find runs when it is its turn, and returns the answer; body is nil where a module refused.
+func (s *entrySelection) find(ctx context.Context) (body []byte, refused *recorder, err error) {
+	turn, err := s.gateway.turns.Acquire(ctx, s.search.Project, 1)
+	if err != nil {
+		return nil, nil, httpapi.NewProblem(http.StatusTooManyRequests, "overloaded",
+			"Too many searches for occurrences are at work. Send fewer at once.").RetryAfter(turns.Wait)
+	}
+	defer turn.Release() // before the answer is sent: readers may be slow
+	if refused = s.run(ctx); refused != nil {
+		return nil, refused, nil
+	}
+	return s.answer.encode(), nil, nil
+}
+
 // take adds the selected items of a page to the answer and goes on behind it, if all fit. It returns how many do: one
 // that is alone always does.
-func (s *entrySelection) take(page *logsPage, selected []int) (fit int) {
-	bytes := s.bytes
-	for _, at := range selected {
-		bytes += len(page.Items[at])
-		if count := len(s.answer.items) + fit; count == s.limit || count > 0 && bytes > s.most {
+func (s *entrySelection) take(page *logsPage, selected []int) (fits int) {
+	all, size := s.answer.items, 0
+	for _, item := range all {
+		size += len(item)
+	}
+	for fit, at := range selected {
+		all = append(all, page.items[at].text)
+		if size += len(page.items[at].text); len(all) > s.limit || len(all) > 1 && size > s.most {
 			return fit
 		}
-		fit++
 	}
-	for _, at := range selected {
-		s.answer.items = append(s.answer.items, page.Items[at])
-	}
-	if s.bytes = bytes; page.Next != nil {
+	if s.answer.items = all; page.Next != nil {
 		s.cursor = *page.Next
 	}
-	return fit
+	return len(selected)
 }
 
 // nextSize is the size of the next page, which has as many entries of the group as are still wanted, if it is like
@@ -130,11 +148,11 @@ func (s *entrySelection) step(ctx context.Context, size int) (page *logsPage, se
 	if ok, refused := s.ask(ctx, question{path: s.logs, query: query.Encode()}, page); !ok {
 		return nil, nil, refused
 	}
-	entries := readItems(page.Items)
-	for from := 0; from < len(entries); {
-		to := endOf(entries, from)
+	page.items = readItems(page.Items)
+	for from := 0; from < len(page.items); {
+		to := endOf(page.items, from)
 		body := []byte(`{"items":[`)
-		for _, e := range entries[from:to] {
+		for _, e := range page.items[from:to] {
 			body = append(append(body, e.text...), ',')
 		}
 		body = append(body[:len(body)-1], "]}"...)
@@ -143,7 +161,7 @@ func (s *entrySelection) step(ctx context.Context, size int) (page *logsPage, se
 			return nil, nil, refused
 		}
 		for ; from < to; from++ {
-			if slices.Contains(found.Entries, entries[from].id) {
+			if slices.Contains(found.Entries, page.items[from].id) {
 				selected = append(selected, from)
 			}
 		}
@@ -175,7 +193,7 @@ func (s *entrySelection) ask(ctx context.Context, asked question, into any) (ok 
 	return json.Unmarshal(answer.body.Bytes(), into) == nil, nil
 }
 
-// item is what grouping reads of an item; a log store of a later version may send more.
+// item is what is kept of an item, and grouping reads; a log store of a later version may send more.
 type item struct {
 	ID           string          `json:"id"`
 	Organization string          `json:"organization"`
