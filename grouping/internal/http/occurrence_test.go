@@ -2,6 +2,9 @@ package http_test
 
 import (
 	"fmt"
+	"io"
+	nethttp "net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -49,6 +52,50 @@ func TestSelect(t *testing.T) {
 	} {
 		if status, body := send(t, api, "POST", c.path, c.body, ""); status != c.want {
 			t.Errorf("%s: %d %v, want %d", name, status, body, c.want)
+		}
+	}
+}
+
+// A slowBody is sent once all others have begun.
+type slowBody struct {
+	begun chan<- bool
+	end   <-chan bool
+}
+
+func (b slowBody) Read([]byte) (int, error) {
+	b.begun <- true
+	<-b.end
+	return 0, io.EOF
+}
+
+// Few bodies of selections are read at once, and a few more wait.
+func TestSelectionsTakeTurns(t *testing.T) {
+	const atOnce, waiting = 8, 16
+	api := newAPI(t)
+	begun, end, answers := make(chan bool, atOnce+waiting), make(chan bool), make(chan int)
+	for range atOnce + waiting + 1 {
+		go func() {
+			r := httptest.NewRequest(nethttp.MethodPost, "/v1/error-groups/grp_0/select", slowBody{begun, end})
+			r.Header.Set("X-Api-Key", key)
+			r.Header.Set("Content-Type", "application/json")
+			answer := httptest.NewRecorder()
+			api.ServeHTTP(answer, r)
+			answers <- answer.Code
+		}()
+	}
+	if status := <-answers; status != nethttp.StatusTooManyRequests {
+		t.Errorf("one too many: %d", status)
+	}
+	for range atOnce {
+		<-begun
+	}
+	if len(begun) > 0 {
+		t.Errorf("%d more are read", len(begun))
+	}
+	close(end)
+	for range atOnce + waiting {
+		if status := <-answers; status != nethttp.StatusBadRequest {
+			t.Errorf("an empty body: %d", status)
 		}
 	}
 }
