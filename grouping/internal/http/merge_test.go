@@ -59,12 +59,13 @@ func TestMergeRefusals(t *testing.T) {
 	api := newAPI(t)
 	path := alpha(t, api)
 	for _, c := range []struct{ does, body, pointer string }{
-		{"/merge", `{}`, "/into"}, {"/merge", `{"into":"grp_0"}`, "/into"}, {"/merge", `{"groups":["grp_0"]}`, "/groups"},
+		{"/merge", `{}`, "/into"}, {"/merge", `{"into":"grp_0"}`, "/into"}, {"/merge", `{"into":"` + strings.Repeat("g", 60_000) + `"}`, "/into"}, {"/split", `{"hash":"` + strings.Repeat("0", 60_000) + `"}`, "/hash"},
+		{"/merge", `{"groups":["grp_0"]}`, "/groups"},
 		{"/unmerge", `{}`, "/groups"}, {"/unmerge", `{"groups":["grp_0"]}`, "/groups/0"}, {"/unmerge", `{"groups":["` + strings.Repeat(`g","`, 100) + `"]}`, "/groups"},
 	} {
 		status, refused := send(t, api, nethttp.MethodPost, path+c.does, c.body, "")
 		faults, _ := refused["errors"].([]any)
-		if status != 400 || len(faults) != 1 || faults[0].(map[string]any)["pointer"] != c.pointer {
+		if status != 400 || len(faults) != 1 || faults[0].(map[string]any)["pointer"] != c.pointer || len(fmt.Sprint(refused)) > 1000 {
 			t.Errorf("%s %.40s: %d %v", c.does, c.body, status, refused)
 		}
 	}
