@@ -147,7 +147,7 @@ func (d Days) Sorted() Days {
 }
 
 func (d *Days) add(o Occurrence, users []uint64) {
-	if o.Accepted.Sub(o.At) >= DaysKept*24*time.Hour {
+	if o.Accepted.Sub(o.At) >= DaysKept*24*time.Hour || o.At.Unix() < 0 { // days are counted from 1970 on
 		return
 	}
 	hour := HourOf(o.At)

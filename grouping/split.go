@@ -51,8 +51,11 @@ func (h Hash) split() ScopedHash {
 
 // ParseHash reads what Hash.String wrote.
 func ParseHash(text string) (h Hash, ok bool) {
-	n, err := hex.Decode(h[:], []byte(text[:min(len(text), hex.EncodedLen(len(h)))]))
-	return h, err == nil && n == len(h)
+	read, err := hex.DecodeString(text)
+	if err != nil || len(read) != len(h) {
+		return Hash{}, false
+	}
+	return Hash(read), true
 }
 
 // splitHashes returns the hashes by which an error can be split off. Others can't be asked for any more.

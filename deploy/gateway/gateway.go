@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/deploy/gateway/reference"
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -24,6 +25,7 @@ type Gateway struct {
 	own      http.Handler // what no module owns: health, OpenAPI, the redirect to the console, 404
 	openAPI  *openAPI
 	needs    []func() error
+	turns    *fairshare.Limiter // of searches for occurrences
 }
 
 // New returns a gateway. Every module needs a backend. Clients behind
@@ -35,7 +37,7 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 			return nil, fmt.Errorf("cannot make a gateway: module %q has no backend", module)
 		}
 	}
-	g := &Gateway{backends: backends, needs: needs}
+	g := &Gateway{backends: backends, needs: needs, turns: fairshare.NewLimiter(turns)}
 	g.openAPI = &openAPI{join: g.joinOpenAPI, pages: reference.NewPages(), clock: clock, logger: logger}
 	router := httpapi.NewRouter(httpapi.Options{Logger: logger, Clock: clock, Proxies: proxies})
 	httpapi.Health(router, g.Ready)

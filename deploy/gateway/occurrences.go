@@ -8,9 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapi"
@@ -18,8 +19,6 @@ import (
 
 // occurrencesRoute lists the log entries of an error group: ADR 47.
 const occurrencesRoute = "/v1/error-groups/{group}/occurrences"
-
-var ofOccurrences = regexp.MustCompile(`^/v1/error-groups/([^/]+)/occurrences$`)
 
 // OpenAPI describes what the gateway makes of several modules.
 func OpenAPI() []byte { return module.Document([]openapi.Operation{occurrencesOperation}) }
@@ -39,7 +38,7 @@ var module = openapi.Module{
 var occurrencesOperation = openapi.Operation{
 	Route: "GET " + occurrencesRoute, ID: "listErrorGroupOccurrences",
 	Summary: "All occurrences of an error group that are kept, the newest first, whole as log entries",
-	Description: "Entries of its types and times are read from the logs, and those of the group are chosen. A page ends after about three seconds. " +
+	Description: "Entries of its types and times are read from the logs, and those of the group are chosen. A page ends after about three seconds, or 8 MiB. " +
 		"It counts against rate limits as what it asks for: the group, one to a few pages of logs, and as many selections. " +
 		"Of merged groups it has the occurrences of all.",
 	Query:  httpapi.Page{},
@@ -105,9 +104,10 @@ func (g *Gateway) serveOccurrences(w http.ResponseWriter, r *http.Request) error
 	reader, _ := r.Context().Value(readerKey{}).(*http.Request)
 	ctx, cancel := context.WithTimeout(reader.Context(), apiTime)
 	defer cancel()
-	group := ofOccurrences.FindStringSubmatch(r.URL.Path)[1]
-	s := &entrySelection{gateway: g, reader: reader, group: group, logs: "/v1/logs", sel: "/v1/error-groups/" + group + "/select"}
-	found := g.askAs(ctx, reader, question{path: "/v1/error-groups/" + group})
+	group := chi.URLParam(r, "group")
+	path := "/v1/error-groups/" + group
+	s := &entrySelection{gateway: g, reader: reader, group: group, logs: "/v1/logs", sel: path + "/select", most: answerBytes}
+	found := g.askAs(ctx, reader, question{path: path})
 	if found == nil {
 		return httpapi.Unavailable("The error group could not be read in time. Send the request again.", time.Second)
 	}
@@ -118,7 +118,11 @@ func (g *Gateway) serveOccurrences(w http.ResponseWriter, r *http.Request) error
 	if err := s.read(r, found); err != nil {
 		return err
 	}
-	if refused := s.run(ctx); refused != nil {
+	body, refused, err := s.find(ctx)
+	if err != nil {
+		return err
+	}
+	if refused != nil {
 		refused.copyTo(w)
 		return nil
 	}
@@ -127,7 +131,7 @@ func (g *Gateway) serveOccurrences(w http.ResponseWriter, r *http.Request) error
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(s.answer.encode())
+	_, _ = w.Write(body)
 	return nil
 }
 
@@ -141,21 +145,12 @@ func (s *entrySelection) read(r *http.Request, found *recorder) error {
 		return err
 	}
 	var body struct {
-		Entries struct {
-			Project string `json:"project"`
-			Query   string `json:"q"`
-			From    string `json:"from"`
-			To      string `json:"to"`
-		} `json:"entries"`
+		Entries entrySearch `json:"entries"`
 	}
 	if err := json.Unmarshal(found.body.Bytes(), &body); err != nil {
 		return fmt.Errorf("cannot read the error group: %w", err)
 	}
-	s.limits, s.limit = rateLimits(found), page.Limit
-	s.search = url.Values{"project": {body.Entries.Project}, "q": {body.Entries.Query}, "from": {body.Entries.From}}
-	if body.Entries.To != "" {
-		s.search.Set("to", body.Entries.To)
-	}
+	s.limits, s.limit, s.search = rateLimits(found), page.Limit, body.Entries
 	if page.Cursor != "" && !s.resume(page.Cursor) {
 		return httpapi.InvalidCursor(page.Cursor)
 	}
@@ -192,13 +187,15 @@ const occurrencesShown = 50
 // occurrencesPart finds the entries of a group with the query of its place, and has grouping show them;
 // nil: they were not found in time, or the reader may not see them.
 func (g *Gateway) occurrencesPart(r *http.Request, query string) []byte {
-	search, err := url.ParseQuery(query)
+	asked, err := url.ParseQuery(query)
 	at := pagesWithOccurrences.FindStringSubmatch(r.URL.Path)
 	if err != nil || at == nil {
 		return nil
 	}
 	s := &entrySelection{
-		gateway: g, reader: r, group: at[1], logs: "/console/logs/entries", sel: "/console/errors/" + at[1] + "/select", search: search, limit: occurrencesShown,
+		gateway: g, reader: r, group: at[1], logs: "/console/logs/entries", sel: "/console/errors/" + at[1] + "/select",
+		search: entrySearch{asked.Get("project"), asked.Get("q"), asked.Get("from"), asked.Get("to")},
+		limit:  occurrencesShown, most: selectBytes,
 	}
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" && !s.resume(cursor) {
 		return nil
@@ -207,10 +204,11 @@ func (g *Gateway) occurrencesPart(r *http.Request, query string) []byte {
 	defer cancel()
 	looking, stop := context.WithTimeout(ctx, pageTime)
 	defer stop()
-	if s.run(looking) != nil {
+	body, refused, err := s.find(looking)
+	if err != nil || refused != nil {
 		return nil
 	}
-	shown := g.askAs(ctx, r, question{path: r.URL.Path, query: r.URL.RawQuery, body: s.answer.encode()})
+	shown := g.askAs(ctx, r, question{path: r.URL.Path, query: r.URL.RawQuery, body: body})
 	if shown == nil || shown.status != http.StatusOK {
 		return nil
 	}
@@ -222,9 +220,9 @@ var pagesWithOccurrences = regexp.MustCompile(`^/console/errors/([^/]+)/occurren
 // occurrencesCursor is where a page goes on: the search stays that of the first page. It is not signed,
 // as each module decides what the reader may see.
 type occurrencesCursor struct {
-	Group  string `json:"g"`
-	Search string `json:"s"`
-	Cursor string `json:"c"` // of the log store; empty: it begins
+	Group  string      `json:"group"`
+	Search entrySearch `json:"search"`
+	Cursor string      `json:"cursor"` // of the log store; empty: it begins
 }
 
 // resume goes on at a cursor, if it is one of the group's.
@@ -234,21 +232,13 @@ func (s *entrySelection) resume(cursor string) bool {
 	if err != nil || json.Unmarshal(text, &at) != nil || at.Group != s.group {
 		return false
 	}
-	search, err := url.ParseQuery(at.Search)
-	if err != nil || len(search) == 0 {
-		return false
-	}
-	for name := range search {
-		if !slices.Contains([]string{"project", "q", "from", "to"}, name) {
-			return false
-		}
-	}
-	s.search, s.cursor = search, at.Cursor
+	at.Search.Project = s.search.Project // a turn is of a project that the reader may read
+	s.search, s.cursor = at.Search, at.Cursor
 	return true
 }
 
 func (s *entrySelection) nextCursor() *string {
-	text, _ := json.Marshal(occurrencesCursor{s.group, s.search.Encode(), s.cursor}) // texts never fail
+	text, _ := json.Marshal(occurrencesCursor{s.group, s.search, s.cursor}) // texts never fail
 	next := base64.RawURLEncoding.EncodeToString(text)
 	return &next
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirlog/weir/shared/fairshare"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -16,62 +17,114 @@ import (
 const (
 	mostPages    = 30      // of the log store
 	mostSelected = 200     // entries of one question
-	selectBytes  = 3 << 20 // of them, unless one alone has more
+	selectBytes  = 3 << 20 // of them, unless one alone has more; grouping reads 4 MiB
+	answerBytes  = 8 << 20 // of the items of an answer, as of the log store's
 )
+
+// turns bound how many searches for entries are at work, each of which holds a few pages of the log store in memory, and
+// how many of them are of one project.
+var turns = fairshare.Limits{Capacity: 16, PerKey: 4, Leases: 20, Queue: 256, Wait: 2 * time.Second}
 
 // An entrySelection finds those entries of a search that are of an error group.
 type entrySelection struct {
 	gateway   *Gateway
 	reader    *http.Request // who asks
 	group     string
-	logs, sel string     // the paths that are asked
-	search    url.Values // of the log store: it finds all that are wanted, and others
-	cursor    string     // where it goes on
-	limit     int        // of items
+	logs, sel string // the paths that are asked
+	search    entrySearch
+	cursor    string // where it goes on
+	limit     int    // of items
+	most      int    // bytes of them, unless one alone has more
 	limits    http.Header
 	answer    occurrencesAnswer
+}
+
+// entrySearch is a search of the log store, which finds all entries that are wanted, and others.
+type entrySearch struct {
+	Project string `json:"project"`
+	Query   string `json:"q"`
+	From    string `json:"from"`
+	To      string `json:"to,omitempty"` // empty: there is no bound
+}
+
+func (s *entrySearch) query() url.Values {
+	query := url.Values{"project": {s.Project}, "q": {s.Query}, "from": {s.From}}
+	if s.To != "" {
+		query.Set("to", s.To)
+	}
+	return query
 }
 
 // logsPage is a page of the log store.
 type logsPage struct {
 	Items []json.RawMessage `json:"items"`
 	Next  *string           `json:"next_cursor"`
+	items []readItem
 }
 
 // run reads one page of the log store after another until there are enough items, or the time is over. Where a
-// page has more of them than are wanted, it is read again up to the last of these, so that the next
-// one goes on behind it. It returns the answer of a module that refused before anything was found.
+// page has more of them than fit, it is read again up to the last that does, so that the next one goes on
+// behind it. It returns the answer of a module that refused before anything was read.
 func (s *entrySelection) run(ctx context.Context) (refused *recorder) {
 	s.answer.items = []json.RawMessage{}
-	size, begun := s.limit, time.Now()
-	for n := 0; n < mostPages && time.Since(begun) < beginTime; n++ {
+	size, begun, from := s.limit, time.Now(), s.cursor
+	for n, last := 0, false; n < mostPages && (last || time.Since(begun) < beginTime); n++ {
 		page, selected, refused := s.step(ctx, size)
-		if refused != nil && len(s.answer.items) == 0 {
+		if refused != nil && len(s.answer.items) == 0 && s.cursor == from {
 			return refused
 		}
 		if page == nil {
 			break
 		}
-		left := s.limit - len(s.answer.items)
-		if len(selected) > left {
-			size = selected[left-1] + 1
+		fit := s.take(page, selected)
+		if last = last || fit < len(selected); fit < len(selected) && fit > 0 {
+			size = selected[fit-1] + 1
 			continue
 		}
-		for _, at := range selected {
-			s.answer.items = append(s.answer.items, page.Items[at])
-		}
-		if page.Next == nil {
+		if fit == len(selected) && page.Next == nil {
 			return nil
 		}
-		s.cursor = *page.Next
-		if len(s.answer.items) == s.limit {
+		if last || len(s.answer.items) == s.limit {
 			s.answer.next = s.nextCursor()
 			return nil
 		}
-		size = s.nextSize(size, len(page.Items), len(selected))
+		size = s.nextSize(size, len(page.items), len(selected))
 	}
 	s.answer.next, s.answer.incomplete = s.nextCursor(), true
 	return nil
+}
+
+// find runs when it is its turn, and returns the answer; body is nil where a module refused.
+func (s *entrySelection) find(ctx context.Context) (body []byte, refused *recorder, err error) {
+	turn, err := s.gateway.turns.Acquire(ctx, s.search.Project, 1)
+	if err != nil {
+		return nil, nil, httpapi.NewProblem(http.StatusTooManyRequests, "overloaded",
+			"Too many searches for occurrences are at work. Send fewer at once.").RetryAfter(turns.Wait)
+	}
+	defer turn.Release() // before the answer is sent: readers may be slow
+	if refused = s.run(ctx); refused != nil {
+		return nil, refused, nil
+	}
+	return s.answer.encode(), nil, nil
+}
+
+// take adds the selected items of a page to the answer and goes on behind it, if all fit. It returns how many do: one
+// that is alone always does.
+func (s *entrySelection) take(page *logsPage, selected []int) (fits int) {
+	all, size := s.answer.items, 0
+	for _, item := range all {
+		size += len(item)
+	}
+	for fit, at := range selected {
+		all = append(all, page.items[at].text)
+		if size += len(page.items[at].text); len(all) > s.limit || len(all) > 1 && size > s.most {
+			return fit
+		}
+	}
+	if s.answer.items = all; page.Next != nil {
+		s.cursor = *page.Next
+	}
+	return len(selected)
 }
 
 // nextSize is the size of the next page, which has as many entries of the group as are still wanted, if it is like
@@ -88,19 +141,18 @@ func (s *entrySelection) nextSize(size, read, selected int) int {
 // step reads a page, and finds which of its items are of the group. The page is nil if there is no
 // answer in time, or one that refuses.
 func (s *entrySelection) step(ctx context.Context, size int) (page *logsPage, selected []int, refused *recorder) {
-	query := url.Values{"limit": {strconv.Itoa(size)}, "cursor": {s.cursor}}
-	for name, values := range s.search {
-		query[name] = values
-	}
+	query := s.search.query()
+	query.Set("limit", strconv.Itoa(size))
+	query.Set("cursor", s.cursor)
 	page = new(logsPage)
 	if ok, refused := s.ask(ctx, question{path: s.logs, query: query.Encode()}, page); !ok {
 		return nil, nil, refused
 	}
-	entries := readItems(page.Items)
-	for from := 0; from < len(entries); {
-		to := endOf(entries, from)
+	page.items = readItems(page.Items)
+	for from := 0; from < len(page.items); {
+		to := endOf(page.items, from)
 		body := []byte(`{"items":[`)
-		for _, e := range entries[from:to] {
+		for _, e := range page.items[from:to] {
 			body = append(append(body, e.text...), ',')
 		}
 		body = append(body[:len(body)-1], "]}"...)
@@ -109,7 +161,7 @@ func (s *entrySelection) step(ctx context.Context, size int) (page *logsPage, se
 			return nil, nil, refused
 		}
 		for ; from < to; from++ {
-			if slices.Contains(found.Entries, entries[from].id) {
+			if slices.Contains(found.Entries, page.items[from].id) {
 				selected = append(selected, from)
 			}
 		}
@@ -141,7 +193,7 @@ func (s *entrySelection) ask(ctx context.Context, asked question, into any) (ok 
 	return json.Unmarshal(answer.body.Bytes(), into) == nil, nil
 }
 
-// item is what grouping reads of an item; a log store of a later version may send more.
+// item is what is kept of an item, and grouping reads; a log store of a later version may send more.
 type item struct {
 	ID           string          `json:"id"`
 	Organization string          `json:"organization"`

@@ -63,15 +63,26 @@ func occurrencesPath(group string) string { return groupsPath + "/" + group + "/
 // selectEntries answers as POST /v1/error-groups/{group}/select does.
 func (p *groupPages) selectEntries(w http.ResponseWriter, r *http.Request) error {
 	var body query.EntriesBody
-	entries, err := query.ReadEntries(w, r, &body, &body)
-	if err != nil {
-		return err
-	}
-	selected, err := p.service.Occurrences.Select(r.Context(), identity.FromContext(r.Context()), chi.URLParam(r, "group"), entries)
+	selected, err := p.selected(w, r, &body, &body)
 	if err == nil {
 		httpapi.WriteJSON(w, http.StatusOK, query.Selected(selected))
 	}
 	return err
+}
+
+// selected reads a body that has or is entries, and selects those of the group.
+func (p *groupPages) selected(w http.ResponseWriter, r *http.Request, body any, of *query.EntriesBody) ([]grouping.Occurrence, error) {
+	reader := identity.FromContext(r.Context())
+	release, err := p.service.Occurrences.Acquire(r.Context(), reader.Organization)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	entries, err := query.ReadEntries(w, r, body, of)
+	if err != nil {
+		return nil, err
+	}
+	return p.service.Occurrences.Select(r.Context(), reader, chi.URLParam(r, "group"), entries)
 }
 
 // occurrencesBody is entries that were selected.
@@ -98,11 +109,7 @@ type listedOccurrence struct {
 // showSelected answers with the part about entries of a group; others are left out.
 func (p *groupPages) showSelected(w http.ResponseWriter, r *http.Request) error {
 	var body occurrencesBody
-	entries, err := query.ReadEntries(w, r, &body, &body.EntriesBody)
-	if err != nil {
-		return err
-	}
-	selected, err := p.service.Occurrences.Select(r.Context(), identity.FromContext(r.Context()), chi.URLParam(r, "group"), entries)
+	selected, err := p.selected(w, r, &body, &body.EntriesBody)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/trace"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -103,7 +104,7 @@ func (m *Merges) split(ctx context.Context, tx pgx.Tx, request Request, id, hash
 	like, _ := grouping.ParseHash(hash)
 	of, samples, err := postgres.FindSplitHashes(ctx, tx, organization, family, like)
 	if errors.Is(err, postgres.ErrNoSample) {
-		return group, grouping.Invalid{Field: "hash", Detail: fmt.Sprintf("The group has no sample with the hash %q.", hash),
+		return group, grouping.Invalid{Field: "hash", Detail: fmt.Sprintf("The group has no sample with the hash %q.", trace.Clip(hash, maxShownID)),
 			Fix: "Use the hash of one of its occurrences."}
 	}
 	if err != nil {
@@ -149,7 +150,8 @@ func joined(families []*postgres.Family, wanted MergeRequest) (into *postgres.Fa
 		case f == nil:
 			return nil, noGroup(id)
 		case into == nil:
-			return nil, grouping.Invalid{Field: "into", Detail: fmt.Sprintf("There is no error group %q.", wanted.Into), Fix: "Name a group of the project."}
+			return nil, grouping.Invalid{Field: "into", Detail: fmt.Sprintf("There is no error group %q.", trace.Clip(wanted.Into, maxShownID)),
+				Fix: "Name a group of the project."}
 		case f.Head.Group.Project != into.Head.Group.Project:
 			return nil, grouping.Invalid{Field: "into", Detail: fmt.Sprintf("%q and %q are of different projects.", id, into.Head.Group.ID),
 				Fix: "Merge groups of one project."}
@@ -169,7 +171,8 @@ func parted(families []*postgres.Family, wanted MergeRequest) (*postgres.Family,
 	}
 	for i, id := range wanted.Groups {
 		if familyOf(families, id) == nil {
-			return nil, grouping.Invalid{Field: fmt.Sprintf("groups/%d", i), Detail: fmt.Sprintf("There is no error group %q.", id), Fix: "Name groups of the project."}
+			return nil, grouping.Invalid{Field: fmt.Sprintf("groups/%d", i), Detail: fmt.Sprintf("There is no error group %q.", trace.Clip(id, maxShownID)),
+				Fix: "Name groups of the project."}
 		}
 	}
 	return from, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -29,6 +30,16 @@ type Occurrences struct {
 	db   *store
 	book *postgres.RuleBook
 	read ReadEntry
+
+	selections *httpapi.Limiter
+}
+
+// selectionsAtOnce bounds the memory of selections: each takes 4 MiB for entries, and as much for what is read of them.
+var selectionsAtOnce = httpapi.LimiterConfig{Slots: 16, Module: "weir_grouping", Noun: "selections"}
+
+// Acquire waits until the entries of a selection may be read, as few are at once.
+func (o *Occurrences) Acquire(ctx context.Context, organization string) (release func(), err error) {
+	return o.selections.Acquire(ctx, organization)
 }
 
 // An EntrySearch finds all log entries of a group, and others.

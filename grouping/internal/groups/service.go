@@ -65,7 +65,7 @@ func New(config Config) *Service {
 		Alerts:     &Alerts{db: db, send: config.Send, limit: config.MaxAlerts, late: lateAlerts(config.Metrics)},
 		SourceMaps: &SourceMaps{db: db, announce: config.Announce, rules: rules, uploads: httpapi.NewLimiter(uploadsAtOnce, config.Metrics)},
 
-		Occurrences: &Occurrences{db: db, book: rules, read: config.Read},
+		Occurrences: &Occurrences{db: db, book: rules, read: config.Read, selections: httpapi.NewLimiter(selectionsAtOnce, config.Metrics)},
 	}
 }
 

@@ -59,12 +59,13 @@ func TestMergeRefusals(t *testing.T) {
 	api := newAPI(t)
 	path := alpha(t, api)
 	for _, c := range []struct{ does, body, pointer string }{
-		{"/merge", `{}`, "/into"}, {"/merge", `{"into":"grp_0"}`, "/into"}, {"/merge", `{"groups":["grp_0"]}`, "/groups"},
+		{"/merge", `{}`, "/into"}, {"/merge", `{"into":"grp_0"}`, "/into"}, {"/merge", `{"into":"` + strings.Repeat("g", 60_000) + `"}`, "/into"}, {"/split", `{"hash":"` + strings.Repeat("0", 60_000) + `"}`, "/hash"},
+		{"/merge", `{"groups":["grp_0"]}`, "/groups"},
 		{"/unmerge", `{}`, "/groups"}, {"/unmerge", `{"groups":["grp_0"]}`, "/groups/0"}, {"/unmerge", `{"groups":["` + strings.Repeat(`g","`, 100) + `"]}`, "/groups"},
 	} {
 		status, refused := send(t, api, nethttp.MethodPost, path+c.does, c.body, "")
 		faults, _ := refused["errors"].([]any)
-		if status != 400 || len(faults) != 1 || faults[0].(map[string]any)["pointer"] != c.pointer {
+		if status != 400 || len(faults) != 1 || faults[0].(map[string]any)["pointer"] != c.pointer || len(fmt.Sprint(refused)) > 1000 {
 			t.Errorf("%s %.40s: %d %v", c.does, c.body, status, refused)
 		}
 	}
@@ -101,8 +102,8 @@ func TestSplit(t *testing.T) {
 	if hash := other["occurrences"].([]any)[0].(map[string]any)["hash"]; hash != nil || newest == oldest {
 		t.Errorf("the only sample of a group has the hash %v, and those of another have %v and %v", hash, newest, oldest)
 	}
-	for of, hash := range map[string]any{path: "no hash", beta: newest, path + "/": ""} {
-		status, refused := send(t, api, nethttp.MethodPost, strings.TrimSuffix(of, "/")+"/split", fmt.Sprintf(`{"hash":%q}`, hash), "")
+	for of, hash := range map[string]any{path: "no hash", beta: newest, path + "/": "", path + "//": fmt.Sprint(newest, "0")} {
+		status, refused := send(t, api, nethttp.MethodPost, strings.TrimRight(of, "/")+"/split", fmt.Sprintf(`{"hash":%q}`, hash), "")
 		faults, _ := refused["errors"].([]any)
 		if status != 400 || len(faults) != 1 || faults[0].(map[string]any)["pointer"] != "/hash" {
 			t.Errorf("%s: %d %v", hash, status, refused)

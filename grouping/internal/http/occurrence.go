@@ -27,6 +27,11 @@ func occurrenceOperations(a *access, of *groups.Occurrences) []openapi.Operation
 
 func selecting(of *groups.Occurrences) handler {
 	return func(c *call) (any, error) {
+		release, err := of.Acquire(c.ctx(), c.who.Organization)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
 		var body query.EntriesBody
 		entries, err := query.ReadEntries(c.w, c.r, &body, &body)
 		if err != nil {
