@@ -221,6 +221,10 @@ func each[T any](ctx context.Context, c *Client, path string, header map[string]
 		if page.NextCursor == nil {
 			return nil
 		}
-		cursor = "&cursor=" + *page.NextCursor
+		next := "&cursor=" + *page.NextCursor
+		if next == cursor { // else it would ask the same for ever
+			return fmt.Errorf("%s is answered without progress: try again later", path)
+		}
+		cursor = next
 	}
 }

@@ -188,5 +188,5 @@ func (p linkPages) unsubscribe(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p linkPages) write(w http.ResponseWriter, r *http.Request, shown unsubscribePage) {
-	p.Write(w, r, http.StatusOK, "unsubscribe", ui.View{Title: "Mail about your account", Bare: true, Data: shown})
+	p.Write(w, r, http.StatusOK, "unsubscribe", ui.View{Title: "Unsubscribe from mail", Bare: true, Data: shown})
 }
