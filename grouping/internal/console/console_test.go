@@ -169,13 +169,13 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// The trace of the chosen sample follows actions and chart; what one looks up stands below.
+// The trace of the chosen sample follows actions, numbers and chart; what one looks up stands below or beside it.
 func TestGroupBeginsWithItsTrace(t *testing.T) {
 	pages := pagesFor(t, "developer")
 	_, list := get(pages, "/console/errors?q=alpha")
 	_, page := get(pages, groupLink.FindStringSubmatch(list)[1])
 	last := -1
-	for _, part := range []string{`class="decide"`, `class="bars"`, `id="sample"`, "<dt>In this time", `id="samples"`, `id="activity"`, `<dialog id="keys"`} {
+	for _, part := range []string{`class="decide"`, "<dt>In this time", `class="bars"`, `id="sample"`, `id="activity"`, `id="samples"`, `<dialog id="keys"`} {
 		at := strings.Index(page, part)
 		if at < last {
 			t.Errorf("%s is at %d, and what comes before it at %d", part, at, last)
