@@ -169,6 +169,18 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// What is kept by day is not shown as if it were of the last 24 hours.
+func TestNumbersOfWholeDays(t *testing.T) {
+	pages := pagesFor(t, "developer")
+	_, list := get(pages, "/console/errors?q=alpha")
+	link := groupLink.FindStringSubmatch(list)[1]
+	for path, want := range map[string]bool{link: false, link + "?by=hour": true} {
+		if _, page := get(pages, path); strings.Contains(page, "of whole days: from") != want {
+			t.Errorf("%s: want that said: %v", path, want)
+		}
+	}
+}
+
 // The trace of the chosen sample follows actions, numbers and chart; what one looks up stands below or beside it.
 func TestGroupBeginsWithItsTrace(t *testing.T) {
 	pages := pagesFor(t, "developer")
