@@ -93,11 +93,11 @@ func (r *AlertRule) Check(roles []string, now time.Time) error {
 	case len(r.Triggers) == 0 || len(r.Triggers) > len(Triggers()):
 		return Invalid{"triggers", fmt.Sprintf("The alert has %d triggers.", len(r.Triggers)), "Name some of " + words(Triggers()) + ", each once."}
 	case r.NewFrom < 1 || r.NewFrom > maxNewFrom:
-		return Invalid{"new_from", fmt.Sprintf("new_from is %d.", r.NewFrom), "Use 1 to 1,000,000."}
+		return Invalid{"new_from", fmt.Sprintf("An error would be new after it has happened %d times.", r.NewFrom), "Use 1 to 1,000,000."}
 	case r.Gap < MinAlertGap || r.Gap > MaxAlertGap || r.Gap%time.Second != 0:
-		return Invalid{"gap_seconds", fmt.Sprintf("gap_seconds is %d.", int64(r.Gap/time.Second)), "Use 60 to 86400 seconds."}
+		return Invalid{"gap_seconds", fmt.Sprintf("There would be %d seconds between two messages.", int64(r.Gap/time.Second)), "Use 60 to 86400 seconds."}
 	case r.MutedUntil.After(now.AddDate(0, 0, maxMutedDays)):
-		return Invalid{"muted_until", fmt.Sprintf("muted_until is %s.", r.MutedUntil.UTC().Format(time.RFC3339)),
+		return Invalid{"muted_until", fmt.Sprintf("The alert would be muted until %s.", r.MutedUntil.UTC().Format(time.RFC3339)),
 			fmt.Sprintf("Use a time within %d days.", maxMutedDays)}
 	}
 	for i, t := range r.Triggers {
@@ -139,7 +139,7 @@ func (r *AlertRule) checkUsers() error {
 	_, known := spanWords[r.UsersPer]
 	switch wanted := r.Has(OnUsers); {
 	case wanted && (r.Users < 1 || r.Users > maxUntilCount):
-		return Invalid{"users", fmt.Sprintf("users is %d.", r.Users), "Use a number from 1 to 1,000,000,000."}
+		return Invalid{"users", fmt.Sprintf("The number of users is %d.", r.Users), "Use a number from 1 to 1,000,000,000."}
 	case wanted && !known:
 		return Invalid{"users_per", fmt.Sprintf("users_per is %s.", r.UsersPer), "Use minute, hour, day or week."}
 	case !wanted && (r.Users != 0 || r.UsersPer != 0):
@@ -160,7 +160,7 @@ func (r *AlertRule) checkFilter() error {
 		}
 	}
 	if text := strings.Join(r.Words, " "); len(r.Words) > maxAlertWords || len(text) > maxAlertText || !isLine(text) {
-		return Invalid{"q", fmt.Sprintf("q is %q.", trace.Clip(text, maxAlertText)),
+		return Invalid{"q", fmt.Sprintf("The search is %q.", trace.Clip(text, maxAlertText)),
 			fmt.Sprintf("Use one line of at most %d words and %d bytes.", maxAlertWords, maxAlertText)}
 	}
 	return r.checkTerms()
@@ -173,11 +173,11 @@ func (r *AlertRule) checkTerms() error {
 		shown := trace.Clip(t.String(), maxAlertText)
 		switch {
 		case named[t.Field] && t.IsSingle():
-			return Invalid{"q", fmt.Sprintf("q names %s: more than once.", t.Field), "Name it once."}
+			return Invalid{"q", fmt.Sprintf("The search names %s: more than once.", t.Field), "Name it once."}
 		case t.Field == FieldIs:
 			return Invalid{"q", fmt.Sprintf("%q is nothing that an alert can look for.", shown), "Alerts are of unresolved errors; in quotes it is a word."}
 		case t.Field == FieldAssigned && t.Value == Me:
-			return Invalid{"q", "q says assigned:me.", "Name whose errors the alert is of: only signed-in members are me."}
+			return Invalid{"q", "The search says assigned:me.", "Name whose errors the alert is of: only signed-in members are me."}
 		case (t.Field == FieldService || t.Field == FieldHost) && r.Counts():
 			return Invalid{"q", fmt.Sprintf("%q can't be counted with the triggers many and users.", shown),
 				"Errors are counted by environment, level and release. Leave it out, or make another alert for these triggers."}

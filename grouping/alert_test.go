@@ -2,6 +2,7 @@ package grouping_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -311,9 +312,30 @@ func TestAlertRuleFaults(t *testing.T) {
 		rule.Name, rule.Members = "Shop", []string{"mem_1"}
 		change(&rule)
 		err := rule.Check([]string{"owner"}, monday)
-		if invalid, _ := err.(grouping.Invalid); invalid.Field != strings.TrimRight(field, "+") { //nolint:errorlint // it is made there
+		invalid, _ := err.(grouping.Invalid) //nolint:errorlint // it is made there
+		if invalid.Field != strings.TrimRight(field, "+") {
 			t.Errorf("%s: %v", field, err)
 		}
+		if strings.Contains(invalid.Field, "_") && strings.HasPrefix(invalid.Detail, invalid.Field+" is ") && invalid.Field != "users_per" { // which a form lets choose
+			t.Errorf("who fills in a form is told of a parameter: %v", err)
+		}
+	}
+}
+
+// A group that several triggers tell of is counted once.
+func TestAlertCountsGroups(t *testing.T) {
+	var a grouping.ErrorAlert
+	var notices []grouping.Notice
+	for _, group := range []string{"a", "a"} {
+		notices = append(notices, grouping.Notice{Group: group, Trigger: grouping.OnNew, At: monday}, grouping.Notice{Group: group, Trigger: grouping.OnMany, At: monday})
+	}
+	a.Take(notices, monday)
+	if n := a.Groups(); n != 1 {
+		t.Errorf("%d groups wait, of 1", n)
+	}
+	_, lines := a.Send(monday, true, func(string) bool { return true })
+	if want := []grouping.AlertLine{{Outcome: grouping.WasSent, Groups: 1, Group: "a"}}; !reflect.DeepEqual(lines, want) {
+		t.Errorf("sent: %v", lines)
 	}
 }
 

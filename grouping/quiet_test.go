@@ -94,3 +94,12 @@ func TestDecideAboutArchived(t *testing.T) {
 		t.Errorf("archived by hand: %v", err)
 	}
 }
+
+// Days that can't be waited are refused in words that a form can show.
+func TestArchiveDays(t *testing.T) {
+	for days, want := range map[int]string{0: "", 365: "", 366: "Errors would be archived after 366 days. Use 1 to 365 days, or 0 for never.", -1: "Errors would be archived after -1 days. Use 1 to 365 days, or 0 for never."} {
+		if err := grouping.CheckArchiveDays(days); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%d days: %v", days, err)
+		}
+	}
+}

@@ -98,17 +98,29 @@ func (a *ErrorAlert) refuses(n Notice, now time.Time) Outcome {
 }
 
 func (a *ErrorAlert) keep(n Notice) {
+	listed := false
 	for i, known := range a.Listed {
 		if known.Group == n.Group && known.Trigger == n.Trigger {
 			a.Listed[i] = n
 			return
 		}
+		listed = listed || known.Group == n.Group
 	}
-	if len(a.Listed) == MaxListed {
+	switch {
+	case len(a.Listed) < MaxListed:
+		a.Listed = append(a.Listed, n)
+	case !listed:
 		a.More++
-		return
 	}
-	a.Listed = append(a.Listed, n)
+}
+
+// Groups is how many groups wait, each once however many triggers have it.
+func (w *Waiting) Groups() int64 {
+	listed := map[string]bool{} // bounded by MaxListed
+	for _, n := range w.Listed {
+		listed[n.Group] = true
+	}
+	return int64(len(listed)) + w.More
 }
 
 // plan sets when the next message is sent, and returns why that is not now.
@@ -148,7 +160,7 @@ func (a *ErrorAlert) Change(rule AlertRule, now time.Time) (lines []AlertLine) {
 }
 
 func (a *ErrorAlert) drop(outcome Outcome) (lines []AlertLine) {
-	if waiting := int64(len(a.Listed)) + a.More; waiting > 0 {
+	if waiting := a.Groups(); waiting > 0 {
 		lines = []AlertLine{{outcome, waiting, a.first()}}
 	}
 	a.Listed, a.More, a.Due = nil, 0, time.Time{}
@@ -175,7 +187,7 @@ func (a *ErrorAlert) Send(now time.Time, room bool, worth func(group string) boo
 	}
 	if later.After(now) {
 		a.Due = later
-		return sent, []AlertLine{{why, int64(len(a.Listed)) + a.More, a.first()}}
+		return sent, []AlertLine{{why, a.Groups(), a.first()}}
 	}
 	var kept []Notice
 	for _, n := range a.Listed {

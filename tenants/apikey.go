@@ -113,7 +113,7 @@ func (c IssueAPIKey) Check() error {
 		faults = append(faults, Fault{"environment", fmt.Sprintf("environment is %q.", c.Environment), oneOf(environments())})
 	}
 	if !c.ExpiresAt.IsZero() && !c.ExpiresAt.After(c.At) {
-		faults = append(faults, Fault{"expires_at", fmt.Sprintf("expires_at is %s, which is past.", c.ExpiresAt.Format(time.RFC3339)),
+		faults = append(faults, Fault{"expires_at", fmt.Sprintf("The key would expire at %s, which is past.", c.ExpiresAt.Format(time.RFC3339)),
 			"Use a time in the future, or leave it out for a key that does not expire."})
 	}
 	if c.ExpiresAt.UTC().Year() > maxYear {
@@ -387,7 +387,7 @@ func (e APIKeyRotated) meta() eventMeta {
 // Check returns Invalid with every fault of the command, or nil.
 func (c RotateAPIKey) Check() error {
 	if c.Overlap < 0 || c.Overlap > MaxOverlap {
-		return Invalid{{"overlap_seconds", fmt.Sprintf("overlap_seconds is %d.", int64(c.Overlap/time.Second)),
+		return Invalid{{"overlap_seconds", fmt.Sprintf("The old key would still work for %d seconds.", int64(c.Overlap/time.Second)),
 			fmt.Sprintf("Use 0 to %d: the key ends at once, or up to 7 days later.", int64(MaxOverlap/time.Second))}}
 	}
 	return nil

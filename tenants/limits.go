@@ -135,7 +135,7 @@ func checkRate(rate, ceiling int) Invalid {
 		ceiling = maxRate
 	}
 	if rate < 0 || rate > ceiling {
-		return Invalid{{"rate_per_minute", fmt.Sprintf("rate_per_minute is %d.", rate),
+		return Invalid{{"rate_per_minute", fmt.Sprintf("The limit would be %d requests per minute.", rate),
 			fmt.Sprintf("Use 1 to %d, the limit of the organization, or 0 for no limit of its own.", ceiling)}}
 	}
 	return nil

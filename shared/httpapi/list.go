@@ -268,6 +268,6 @@ func CheckSpan(query url.Values, from, to time.Time) error {
 	if query.Get("from") == "" || query.Get("to") == "" || !to.Before(from) {
 		return nil
 	}
-	return Invalid("?to", CodeInvalidRequest, fmt.Sprintf("to is %q.", query.Get("to")),
-		fmt.Sprintf("Use a time that is not before from, which is %q.", query.Get("from")))
+	return Invalid("?to", CodeInvalidRequest, fmt.Sprintf("The time begins at %q and ends at %q.", query.Get("from"), query.Get("to")),
+		"Let it end when it begins, or later.")
 }

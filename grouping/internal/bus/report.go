@@ -144,7 +144,7 @@ func afterOf(d grouping.Decision) groups.Fields {
 		said["until_users"] = strconv.FormatInt(d.Until.Users, 10)
 	}
 	if d.Until.Per > 0 {
-		said["within"] = d.Until.Per.String()
+		said["within"] = groups.SpanName(d.Until.Per)
 	}
 	if len(d.Groups) > 0 {
 		said["error_groups"] = counted(d.Groups)

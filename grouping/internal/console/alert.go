@@ -62,7 +62,7 @@ type shownAlert struct {
 func (p *alertPages) shown(a *postgres.Alert) shownAlert {
 	rule := p.byName(a.Organization, &a.AlertRule)
 	return shownAlert{Alert: a, Href: alertsPath + "/" + a.ID, Project: p.directory.Name(a.Project), Words: inWords(&rule),
-		Muted: a.MutedUntil.After(p.clock()), Waits: int64(len(a.Listed)) + a.More, Reaches: reachesInWords(p.alerts.Reaches(a.Organization, &a.AlertRule))}
+		Muted: a.MutedUntil.After(p.clock()), Waits: a.Groups(), Reaches: reachesInWords(p.alerts.Reaches(a.Organization, &a.AlertRule))}
 }
 
 func (p *alertPages) list(w http.ResponseWriter, r *http.Request) error {

@@ -169,13 +169,25 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// The trace of the chosen sample follows actions and chart; what one looks up stands below.
+// What is kept by day is not shown as if it were of the last 24 hours.
+func TestNumbersOfWholeDays(t *testing.T) {
+	pages := pagesFor(t, "developer")
+	_, list := get(pages, "/console/errors?q=alpha")
+	link := groupLink.FindStringSubmatch(list)[1]
+	for path, want := range map[string]bool{link: false, link + "?by=hour": true} {
+		if _, page := get(pages, path); strings.Contains(page, "of whole days: from") != want {
+			t.Errorf("%s: want that said: %v", path, want)
+		}
+	}
+}
+
+// The trace of the chosen sample follows actions, numbers and chart; what one looks up stands below or beside it.
 func TestGroupBeginsWithItsTrace(t *testing.T) {
 	pages := pagesFor(t, "developer")
 	_, list := get(pages, "/console/errors?q=alpha")
 	_, page := get(pages, groupLink.FindStringSubmatch(list)[1])
 	last := -1
-	for _, part := range []string{`class="decide"`, `class="bars"`, `id="sample"`, "<dt>In this time", `id="samples"`, `id="activity"`, `<dialog id="keys"`} {
+	for _, part := range []string{`class="decide"`, "<dt>In this time", `class="bars"`, `id="sample"`, `id="activity"`, `id="samples"`, `<dialog id="keys"`} {
 		at := strings.Index(page, part)
 		if at < last {
 			t.Errorf("%s is at %d, and what comes before it at %d", part, at, last)

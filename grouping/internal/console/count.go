@@ -80,6 +80,7 @@ type shownCounts struct {
 	UsersMay string // how exact that is
 	Tags     []shownTag
 	Releases []shownRelease
+	Days     time.Time // tags and users are those of whole days, from this one; zero: all of them are in the chart
 }
 
 // shownTag is how errors are spread over the values of a tag.
@@ -108,6 +109,7 @@ func (p *groupPages) counts(r *http.Request, of groups.Detail) (shown shownCount
 	every, to := 24*time.Hour, now.Truncate(24*time.Hour).AddDate(0, 0, 1)
 	from := to.AddDate(0, 0, -grouping.DaysKept)
 	if hours {
+		shown.Days = now.Truncate(time.Hour).Add(-23 * time.Hour)
 		every, to, from = time.Hour, now.Truncate(time.Hour).Add(time.Hour), now.Truncate(time.Hour).Add(-23*time.Hour)
 	}
 	found, err := p.service.Groups.Count(r.Context(), identity.FromContext(r.Context()), of.Group.ID, from, to.Add(-1))

@@ -29,6 +29,7 @@ type groupPage struct {
 	MapsHref    string
 	RulesHref   string
 	Unordered   string // as of groups.Detail
+	Last, First ui.Moment
 }
 
 // A sampleOf is a sample of the group of a page.
@@ -114,6 +115,7 @@ func (p *groupPages) writeGroup(w http.ResponseWriter, r *http.Request, status i
 		MapsHref: ofProject(mapsPath, found.Group.Project), RulesHref: ofProject(rulesPath, found.Group.Project),
 		Links:     p.showLinks(reader.Organization, found.Group.State.Links),
 		Unordered: found.Unordered,
+		Last:      ui.NewMoment(found.Group.LastSeen, p.clock()), First: ui.NewMoment(found.Group.FirstSeen, p.clock()),
 	}
 	if n := len(activity); n == maxActivity && activity[n-1].Version > 1 {
 		page.Older = ui.With(here, olderThan, strconv.FormatInt(activity[n-1].Version, 10)) + "#activity"

@@ -78,6 +78,7 @@ type groupsPage struct {
 	Filters    ui.Filters
 	Searched   bool // false: the search was not understood
 	Incomplete bool // the search timed out before the page was full
+	OneProject bool // all groups are of one, so that no row names it
 	Groups     []listedGroup
 	Pager      ui.Pager
 }
@@ -88,7 +89,8 @@ func (p *groupPages) showGroups(w http.ResponseWriter, r *http.Request) error {
 	shown, asked := ui.WithTimes(r, ui.AnyTime, p.clock())
 	search, asked, err := p.queryOf(asked)
 	words := ui.Field{Label: "Title, type or culprit", Hint: "Words, type:KeyError release:1.2 assigned:me", MaxLength: 200, Offers: query.Offers()}
-	page := groupsPage{Filters: ui.NewFilters(r, p.directory.Projects(identity.FromContext(r.Context()).Organization), words, ui.AnyTime, err)}
+	projects := p.directory.Projects(identity.FromContext(r.Context()).Organization)
+	page := groupsPage{Filters: ui.NewFilters(r, projects, words, ui.AnyTime, err), OneProject: len(projects) == 1 || search.Project != ""}
 	page.decideForms, page.Views, page.DecidePath = p.newDecideForms(r, postgres.Group{}, ""), viewsOf(r, search.Status), groupsPath+"/decide?"+r.URL.RawQuery
 	page.Filters.Keep(r, "status")
 	page.Filters.Keep(r, "new_since")

@@ -142,7 +142,7 @@ type alertLogBody struct {
 
 type alertLineBody struct {
 	Outcome grouping.Outcome `json:"outcome" enum:"sent,tested,muted,below,gathered,after_hours,over_limit,stale,decided" description:"sent and tested; else why it was held back. gathered, after_hours and over_limit (60 messages an hour of the organization): it waits. below: fewer errors than new_from. stale: accepted more than a day ago. decided: somebody resolved or ignored it meanwhile"`
-	Groups  int64            `json:"groups" description:"How many groups, one as often as it came"`
+	Groups  int64            `json:"groups" description:"How many groups; of what is held back as it comes, one as often as it came"`
 	Group   *string          `json:"group" nullable:"true" description:"The first of them; null: it is not known any more"`
 	FirstAt time.Time        `json:"first_at" description:"Of the first; what is held back for the same reason in a row is one line"`
 	At      time.Time        `json:"at" description:"Of the last"`
@@ -205,7 +205,7 @@ func (b *hoursBody) hours() (h grouping.Hours, err error) {
 func (l alertRoutes) show(a *postgres.Alert) alertBody {
 	reached := l.alerts.Reaches(a.Organization, &a.AlertRule)
 	body := alertBody{
-		ID: a.ID, Project: a.Project, Reaches: reachedBody{[]string{}, int64(reached.Members)}, Waiting: int64(len(a.Listed)) + a.More,
+		ID: a.ID, Project: a.Project, Reaches: reachedBody{[]string{}, int64(reached.Members)}, Waiting: a.Groups(),
 		NextAt: httpapi.TimeOrNull(a.Due), SentAt: httpapi.TimeOrNull(a.SentAt), Version: a.Version,
 		UpdatedBy: a.UpdatedBy, UpdatedAt: a.UpdatedAt.UTC(),
 		newAlertBody: newAlertBody{
