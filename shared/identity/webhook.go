@@ -14,19 +14,18 @@ type Webhook struct {
 	On       bool     // facts are sent to it
 }
 
-// maxWebhooks is how many webhooks of an organization are known here: more than
-// there may be by default. Those added later are taken for unknown ones.
-const maxWebhooks = 200
+// MaxWebhooks is how many webhooks an organization may have at most: as many are known here.
+const MaxWebhooks = 1000
 
 // webhooks are those of each organization; bounded by the existing
-// organizations, and maxWebhooks each.
+// organizations, and MaxWebhooks each.
 type webhooks map[string][]Webhook
 
 func (w webhooks) changed(fact contract.WebhookChanged) {
 	known, now := w[fact.Organization], Webhook{fact.Webhook, fact.Host, fact.Events, fact.On}
 	if i := w.place(fact.Organization, fact.Webhook); i >= 0 {
 		known[i] = now
-	} else if len(known) < maxWebhooks {
+	} else if len(known) < MaxWebhooks {
 		w[fact.Organization] = append(known, now)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/leak"
@@ -152,7 +153,7 @@ type BoundsConfig struct {
 	MaxMembers       int `help:"How many members an organization may have." env:"WEIR_MAX_MEMBERS" default:"500"`
 	MaxInvitations   int `help:"How many invitations of an organization may be open." env:"WEIR_MAX_INVITATIONS" default:"200"`
 	MaxSessions      int `help:"How many sessions a member may have open; the oldest ends." env:"WEIR_MAX_SESSIONS" default:"20"`
-	MaxWebhooks      int `help:"How many webhooks an organization may have." env:"WEIR_MAX_WEBHOOKS" default:"20"`
+	MaxWebhooks      int `help:"How many webhooks an organization may have, 1000 at most." env:"WEIR_MAX_WEBHOOKS" default:"20"`
 
 	ChangesPerMinute int `help:"How many changes a minute, such as creating projects and keys, an organization's tokens may make, and its members; operators fifty times as many." env:"WEIR_CHANGES_PER_MINUTE" default:"120"`
 }
@@ -181,6 +182,9 @@ func (c BoundsConfig) validate() error {
 		if value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d: it can't be negative", setting, value))
 		}
+	}
+	if c.MaxWebhooks > identity.MaxWebhooks {
+		errs = append(errs, fmt.Errorf("WEIR_MAX_WEBHOOKS is %d: it can't be more than %d", c.MaxWebhooks, identity.MaxWebhooks))
 	}
 	return errors.Join(errs...)
 }
