@@ -51,7 +51,11 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 // ServeHTTP passes the request to the module that owns its path.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
-	switch module, known := Owner(path); {
+	module, known := Owner(path)
+	if !known {
+		module, known = meant(path)
+	}
+	switch {
 	case !known:
 		g.own.ServeHTTP(w, withReader(r))
 	case r.Method == http.MethodGet && pagesWithParts.MatchString(path):
