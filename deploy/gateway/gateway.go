@@ -166,5 +166,9 @@ func (g *Gateway) joinOpenAPI(ctx context.Context) ([]byte, error) {
 		return nil, fmt.Errorf("cannot join the gateway's own part: %w", err)
 	}
 	whole.Tags = tags // its tag is one of grouping's
-	return json.Marshal(whole)
+	text, err := json.Marshal(whole)
+	if err != nil {
+		return nil, err
+	}
+	return reference.WithExamples(text)
 }
