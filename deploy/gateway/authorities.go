@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // Authorities sign the certificates of trusted modules. Their file is
@@ -131,6 +133,19 @@ func Owner(path string) (Module, bool) {
 	}
 	if segments, ok := under("/console", path); ok {
 		return ownerOfPage(segments), true
+	}
+	return "", false
+}
+
+// meant returns the module whose path an unowned one is a slip of: its answer says so.
+func meant(path string) (Module, bool) {
+	if segments, ok := under("/v1", path); ok && nouns[segments[0]] != "" {
+		return "", false // one that is made of several modules
+	}
+	for _, candidate := range httpapi.Slips(path) {
+		if module, known := Owner(candidate); known {
+			return module, true
+		}
 	}
 	return "", false
 }

@@ -53,7 +53,11 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 // ServeHTTP passes the request to the module that owns its path.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
-	switch module, known := Owner(path); {
+	module, known := Owner(path)
+	if !known {
+		module, known = meant(path)
+	}
+	switch {
 	case !known:
 		g.own.ServeHTTP(w, withReader(r))
 	case r.Method == http.MethodGet && pagesWithParts.MatchString(path):
@@ -164,5 +168,9 @@ func (g *Gateway) joinOpenAPI(ctx context.Context) ([]byte, error) {
 		return nil, fmt.Errorf("cannot join the gateway's own part: %w", err)
 	}
 	whole.Tags = tags // its tag is one of grouping's
-	return json.Marshal(whole)
+	text, err := json.Marshal(whole)
+	if err != nil {
+		return nil, err
+	}
+	return reference.WithExamples(text)
 }

@@ -74,6 +74,12 @@ func TestGatewayRoutes(t *testing.T) {
 	if w := get(g, "POST", "/v1/logs?x=1"); w.Header().Get("X-Module") != "ingest" || !strings.HasPrefix(w.Body.String(), "POST /v1/logs?x=1 body") {
 		t.Errorf("POST /v1/logs: %s %q", w.Header().Get("X-Module"), w.Body)
 	}
+	for path, want := range map[string]string{"/logs": "ingest", "/v1/log": "ingest", "/otlp/v1/logs": "ingest", "/api/v1/Projects/": "tenants", "/docs": "", "/readyz": "",
+		"/v1/error-groups/grp_1/occurrences": ""} {
+		if got := get(g, "GET", path).Header().Get("X-Module"); got != want {
+			t.Errorf("%s is answered by %q, want %q", path, got, want)
+		}
+	}
 	w := get(g, "GET", "/v1/nothing")
 	var problem struct {
 		Code      string `json:"code"`

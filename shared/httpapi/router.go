@@ -93,19 +93,44 @@ func allowed(router *chi.Mux, path string) []string {
 	return methods
 }
 
-// meant returns the path that an unknown one is a common slip of: without
-// the version, with a slash at its end, in the singular. "" if there is none.
+// meant returns the path that an unknown one is a slip of; "" if there is none.
 func meant(router *chi.Mux, path string) string {
-	path = "/" + strings.ToLower(strings.Trim(path, "/"))
-	path = strings.TrimPrefix(path, "/api")
-	versioned := "/v1/" + strings.TrimPrefix(strings.TrimPrefix(path, "/v1"), "/")
-	for _, candidate := range []string{path, versioned, versioned + "s"} {
+	slips := Slips(path)
+	for _, candidate := range slips {
 		if len(allowed(router, candidate)) > 0 {
 			return candidate
 		}
 	}
-	return ""
+	return alone(router, slips[1])
 }
+
+// Slips returns the paths that one is a common slip of: of another case, with
+// a slash at its end, without the version, in the singular.
+func Slips(path string) []string {
+	path = strings.TrimPrefix("/"+strings.ToLower(strings.Trim(path, "/")), "/api")
+	versioned := "/v1/" + strings.TrimPrefix(strings.TrimPrefix(path, "/v1"), "/")
+	return []string{path, versioned, versioned + "s"}
+}
+
+// alone returns the route below the same noun as a path if there is but one, such as the one for a protocol.
+func alone(router chi.Routes, path string) string {
+	noun, found := strings.Join(strings.SplitN(path, "/", 4)[:3], "/"), ""
+	err := chi.Walk(router, func(_, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if (route == noun || strings.HasPrefix(route, noun+"/")) && route != found {
+			if found != "" || strings.Contains(route, "{") {
+				return errSeveral
+			}
+			found = route
+		}
+		return nil
+	})
+	if err != nil {
+		return ""
+	}
+	return found
+}
+
+var errSeveral = errors.New("there are several")
 
 // wellFormed refuses an unreadable query. net/url would silently drop
 // the broken part, and a dropped filter shows more than requested.

@@ -232,9 +232,14 @@ func TestSecretHides(t *testing.T) {
 // An unknown path leads to what it is a slip of, a wrong method to the right ones.
 func TestUnknownPathsLeadOn(t *testing.T) {
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
-	router.Post("/v1/logs", func(http.ResponseWriter, *http.Request) {})
+	for _, route := range []string{"/v1/logs", "/v1/otlp/v1/logs", "/v1/things", "/v1/things/{id}"} {
+		router.Post(route, func(http.ResponseWriter, *http.Request) {})
+	}
+	router.Put("/v1/otlp/v1/logs", func(http.ResponseWriter, *http.Request) {})
 	for path, want := range map[string]string{
 		"/logs": `Did you mean \"/v1/logs\"?`, "/v1/log": `\"/v1/logs\"?`, "/v1/logs/": `\"/v1/logs\"?`, "/api/v1/Logs": `\"/v1/logs\"?`,
+		"/otlp/v1/logs": `\"/v1/otlp/v1/logs\"?`, "/v1/otlp": `\"/v1/otlp/v1/logs\"?`, "/v1/otlp/logs": `\"/v1/otlp/v1/logs\"?`, "/v1/thing": `\"/v1/things\"?`,
+		"/v1/things/7/x": `There is nothing at \"/v1/things/7/x\"."`, "/": `There is nothing at \"/\"."`,
 		"/v1": `There is nothing at \"/v1\"."`, "/v1/other": `There is nothing at \"/v1/other\"."`, "/v1/logs": `GET is not possible on \"/v1/logs\"; possible: POST.`,
 	} {
 		w := httptest.NewRecorder()

@@ -75,14 +75,14 @@ type body struct {
 	Description string
 	Content     map[string]struct {
 		Schema  schema
-		Example any
+		Example json.RawMessage
 	}
 }
 
 // methods are those of a path, in the order of the page.
 var methods = []string{"get", "post", "put", "patch", "delete"}
 
-// Read reads an OpenAPI 3.1 document.
+// Read reads an OpenAPI 3.1 document, which has its examples.
 func Read(text []byte) (*Page, error) {
 	var read document
 	if err := json.Unmarshal(text, &read); err != nil {
@@ -138,22 +138,16 @@ func (d *document) operation(method, path string, o operation) Operation {
 func (d *document) contents(of body) (contents []Content) {
 	for _, media := range slices.Sorted(maps.Keys(of.Content)) {
 		content := of.Content[media]
-		example := content.Example
-		if example == nil {
-			example = d.sample(content.Schema, 0)
-		}
-		contents = append(contents, Content{Media: media, Example: written(example), Required: strings.Join(d.resolved(content.Schema).Required, ", ")})
+		contents = append(contents, Content{Media: media, Example: written(content.Example), Required: strings.Join(d.resolved(content.Schema).Required, ", ")})
 	}
 	return contents
 }
 
 // written is an example as it is sent; "": none.
-func written(example any) string {
-	if text, is := example.(string); is {
+func written(example json.RawMessage) string {
+	var text string
+	if example == nil || json.Unmarshal(example, &text) == nil {
 		return text
-	}
-	if example == nil {
-		return ""
 	}
 	return encoded(example, "  ")
 }

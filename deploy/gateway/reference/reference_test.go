@@ -12,6 +12,7 @@ import (
 	ingest "github.com/weirlog/weir/ingest/app"
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapi"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/ui"
 	tenants "github.com/weirlog/weir/tenants/app"
@@ -25,7 +26,18 @@ func document(t *testing.T) []byte {
 	}
 	text, err := json.Marshal(whole)
 	testenv.Must(t, err)
+	text, err = reference.WithExamples(text)
+	testenv.Must(t, err)
 	return text
+}
+
+// read reads a document that has no examples.
+func read(text string) (*reference.Page, error) {
+	with, err := reference.WithExamples([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return reference.Read(with)
 }
 
 // Every operation of the modules is on the page, with who may call it and
@@ -66,15 +78,28 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// The example of a body is the same in OpenAPI 3.0, whose schemas have other words.
+func TestExamplesStayInOpenAPI30(t *testing.T) {
+	text, err := reference.WithExamples([]byte(`{"paths":{"/a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"properties":{
+		"type":{"enum":[["a","null"]]},"examples":{"type":"array","items":{"type":["string","null"]}}},"type":"object"}}}}}}}}`))
+	testenv.Must(t, err)
+	older, err := openapi.Version30(text)
+	testenv.Must(t, err)
+	const example, nullable = `"example":{"examples":["…"],"type":["a","null"]}`, `"nullable":true`
+	if !strings.Contains(string(text), example) || !strings.Contains(string(older), example) || !strings.Contains(string(older), nullable) {
+		t.Errorf("%s\n%s", text, older)
+	}
+}
+
 // Examples follow references, alternatives and types with null, and leave
 // out what is deprecated; a schema that refers to itself ends.
 func TestExamples(t *testing.T) {
-	page, err := reference.Read([]byte(`{"tags":[{"name":"a"}],"paths":{"/a":{"post":{"operationId":"x","tags":["a"],"security":[{"k":[]},{"mServiceToken":["s"]}],
+	page, err := read(`{"tags":[{"name":"a"}],"paths":{"/a":{"post":{"operationId":"x","tags":["a"],"security":[{"k":[]},{"mServiceToken":["s"]}],
 		"parameters":[{"name":"order","in":"query","schema":{"enum":["desc","asc"],"default":"desc"}},{"name":"limit","in":"query","schema":{"type":"integer","minimum":1,"maximum":1000}}],
 		"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/T"}},"text/plain":{"example":"one\ntwo"}}},
 		"responses":{"204":{"description":"done"}}}}},
 		"components":{"schemas":{"T":{"type":"object","required":["n","kind"],"properties":{"at":{"type":["string","null"],"format":"date-time"},"old":{"type":"string","deprecated":true},
-		"kind":{"enum":["b","c"]},"n":{"type":"integer"},"list":{"type":"array","items":{"anyOf":[{"type":"boolean"},{"type":"string"}]}},"free":{}}}}}}`))
+		"kind":{"enum":["b","c"]},"n":{"type":"integer"},"list":{"type":"array","items":{"anyOf":[{"type":"boolean"},{"type":"string"}]}},"free":{}}}}}}`)
 	testenv.Must(t, err)
 	o := page.Tags[0].Operations[0]
 	var compact strings.Builder
@@ -88,11 +113,11 @@ func TestExamples(t *testing.T) {
 	}
 	loop := `{"tags":[{"name":"a"}],"paths":{"/a":{"get":{"tags":["a"],"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/L"}}}}}}},
 		"components":{"schemas":{"L":{"type":"array","items":{"$ref":"#/components/schemas/L"}},"M":{"$ref":"#/components/schemas/M"},"N":{"type":"array","items":true}}}}`
-	if _, err := reference.Read([]byte(loop)); err != nil {
+	if _, err := read(loop); err != nil {
 		t.Error(err)
 	}
 	for _, broken := range []string{"{", `{"paths":{"/a":{"get":[]}}}`} {
-		if _, err := reference.Read([]byte(broken)); err == nil {
+		if _, err := read(broken); err == nil {
 			t.Errorf("%s was read", broken)
 		}
 	}

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,7 +14,7 @@ import (
 type schema struct {
 	Ref                 string `json:"$ref"`
 	Type                types
-	Format              string
+	Format, Pattern     string
 	Deprecated          bool
 	Example, Const      any
 	Default             any
@@ -108,7 +109,7 @@ func (d *document) sample(of schema, depth int) any {
 	case "integer", "number":
 		return 1
 	case "string":
-		return text(s.Format)
+		return text(s.Format, s.Pattern)
 	}
 	return nil
 }
@@ -141,7 +142,7 @@ func (d *document) object(s schema, depth int) any {
 	return json.RawMessage(written.Bytes())
 }
 
-func text(format string) string {
+func text(format, pattern string) string {
 	switch format {
 	case "date-time":
 		return "2026-01-31T12:00:00Z"
@@ -151,8 +152,24 @@ func text(format string) string {
 		return "https://example.com/"
 	case "email":
 		return "ada@example.com"
+	case "uuid":
+		return "01a22e73-8a8b-7e2c-86ac-a5540089028c"
 	}
-	return "…"
+	return cmp.Or(matching[pattern], "…")
+}
+
+// matching has texts that match the patterns of our documents.
+var matching = map[string]string{ // bounded by what is here
+	`^[A-Za-z0-9_-]+$`:                      "id_1",
+	`^[ -~]+$`:                              "text",
+	`^[0-9a-f]{64}$`:                        strings.Repeat("0a", 32),
+	`^key_[0-9a-f]{32}$`:                    "key_" + strings.Repeat("0a", 16),
+	`^weir_[0-9a-f]{48}$`:                   "weir_" + strings.Repeat("0a", 24),
+	`^weirinv_[0-9a-f]{48}$`:                "weirinv_" + strings.Repeat("0a", 24),
+	`^weirsvc_[0-9a-f]{48}$`:                "weirsvc_" + strings.Repeat("0a", 24),
+	`^whsec_`:                               "whsec_" + strings.Repeat("Cg", 16),
+	`^[a-z_]+\.[a-z_]+$`:                    "api_key.created",
+	`^[a-z][a-z-]{0,30}:[a-z][a-z-]{0,30}$`: "billing:read",
 }
 
 // encoded is an example as it is sent.

@@ -1,6 +1,6 @@
 /** What clients in Node and in browsers share: the queue, its delivery and what became of it. */
 
-import { levels, Queue } from "./queue.js";
+import { levelNamed, Queue } from "./queue.js";
 
 const maxMessage = 10 * 1024;
 const maxEntry = 512 * 1024;
@@ -21,6 +21,7 @@ export class Client {
   #ended = new AbortController();
   #stats = { accepted: 0, dropped: {} };
   #unreported = {};
+  #telling = false; // onDrop is being called
 
   constructor(post, options) {
     const given = {
@@ -47,7 +48,7 @@ export class Client {
   /** Queues an entry. An Error among the metadata, as error or err, becomes the error of the entry. */
   log(level, message, metadata, time = new Date()) {
     try {
-      const entry = { timestamp: new Date(time).toISOString(), level: levels.includes(level) ? level : "info", message: shortened(String(message)) };
+      const entry = { timestamp: new Date(time).toISOString(), level: levelNamed(level), message: shortened(String(message)) };
       if (metadata instanceof Error) metadata = { error: metadata };
       const { error, err, ...others } = metadata ?? {};
       const failure = [error, err].find((one) => one instanceof Error);
@@ -199,9 +200,12 @@ export class Client {
       const why = fault ? `: ${fault.pointer}: ${fault.detail} ${fault.fix}` : answer?.body.detail ? `: ${answer.body.detail}` : "";
       console.error(`weir: ${reason}, ${entries} log entries are dropped${why}`);
     }
+    if (this.#telling) return; // onDrop logs, and that is dropped as well
+    this.#telling = true;
     try {
       this.#options.onDrop?.(reason, entries);
     } catch { /* a logger must not harm its program */ }
+    this.#telling = false;
   }
 }
 

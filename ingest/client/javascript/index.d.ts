@@ -30,7 +30,7 @@ export interface Options {
   redact?: (entry: Entry) => Entry | null | undefined;
   /** Web pages: what a page does not catch is an entry as well. Default: false. */
   captureErrors?: boolean;
-  /** Is told what is dropped. */
+  /** Is told what is dropped, but for its own logs. */
   onDrop?: (reason: string, entries: number) => void;
 }
 

@@ -55,6 +55,23 @@ test("an entry has its error and metadata", () => {
   assert.equal(sent[1].error.message, "y");
 });
 
+test("levels have their common names, in any case", () => {
+  const { client, sent } = collecting();
+  for (const name of ["WARNING", "Error", "critical", "trace", "loud", undefined, "toString"]) client.log(name, "m");
+  assert.deepEqual(sent.map(({ level }) => level), ["warn", "error", "fatal", "debug", "info", "info", "info"]);
+});
+
+test("what onDrop logs does not call it again", () => {
+  let told = 0;
+  const client = new Client({ ...settings, maxEntries: 1, onDrop: () => { told++; client.info("dropped"); } });
+  client.error("m");
+  client.info("m");
+  assert.equal(told, 1);
+  assert.deepEqual(client.stats().dropped, { queue_full: 2 });
+  client.info("m");
+  assert.equal(told, 2);
+});
+
 test("what can't be sent harms nobody", () => {
   const client = new Client(settings);
   client.info("m", { get evil() { throw new Error("evil"); } });

@@ -1,14 +1,13 @@
 /** A destination of pino: pino(options, weir()). */
 
 import { Client, shortened } from "./index.js";
-import { levels } from "./queue.js";
+import { levelNamed } from "./queue.js";
 
 const names = { 10: "debug", 20: "debug", 30: "info", 40: "warn", 50: "error", 60: "fatal" };
 
 /** The level of a number, or of a label, as formatters write. */
 function levelOf(level) {
-  if (levels.includes(level)) return level;
-  if (level === "trace") return "debug";
+  if (typeof level === "string") return levelNamed(level);
   return names[Math.min(Math.max(Math.floor(level / 10) * 10, 10), 60)] ?? "info";
 }
 

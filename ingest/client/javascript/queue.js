@@ -1,6 +1,14 @@
 /** Entries that wait to be sent: bounded, and the least important go first. */
 
 export const levels = ["debug", "info", "warn", "error", "fatal"];
+const names = { trace: "debug", verbose: "debug", silly: "debug", warning: "warn", err: "error", severe: "error", critical: "fatal", crit: "fatal", alert: "fatal", emerg: "fatal" };
+
+/** The level that loggers give a name, in any case. */
+export function levelNamed(name) {
+  if (levels.includes(name)) return name;
+  const lower = String(name).toLowerCase();
+  return levels.includes(lower) ? lower : Object.hasOwn(names, lower) ? names[lower] : "info";
+}
 
 const maxEntries = 1000; // of a request, by the interface
 const entryCost = 200; // bytes of memory beside an entry's text

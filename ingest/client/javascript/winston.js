@@ -2,8 +2,6 @@
 
 import { Client } from "./index.js";
 
-const levels = { error: "error", warn: "warn", info: "info", http: "info", notice: "info", verbose: "debug", debug: "debug", silly: "debug", crit: "fatal", alert: "fatal", emerg: "fatal" };
-
 export default async function weir(options = {}) {
   const { default: Transport } = await import("winston-transport");
   const client = options.client ?? new Client(options);
@@ -13,7 +11,7 @@ export default async function weir(options = {}) {
     log(info, callback) {
       const { level, message, timestamp, stack, ...others } = info;
       const failure = info instanceof Error ? info : stack ? Object.assign(new Error(message), { stack, name: info.name ?? "Error" }) : undefined;
-      client.log(levels[level] ?? "info", message, failure ? { ...others, error: failure } : others);
+      client.log(level, message, failure ? { ...others, error: failure } : others);
       callback();
     }
 

@@ -65,6 +65,32 @@ class TestEntries(unittest.TestCase):
         of.send({"timestamp": "2026-01-31T12:00:00Z", "level": "info", "message": "m"})
         self.assertEqual([entry["environment"] for entry in sent], ["prod", "dev", "prod"])
 
+    def test_have_levels_by_their_common_names(self):
+        sent = []
+        of = client(redact=sent.append)
+        for name in ("WARNING", "Error", "critical", "trace", "loud", None):
+            of.log(name, "m")
+        self.assertEqual([entry["level"] for entry in sent], ["warn", "error", "fatal", "debug", "info", "info"])
+
+    def test_that_on_drop_logs_do_not_call_it_again(self):
+        told = []
+
+        def on_drop(reason, entries):
+            told.append(reason)
+            of.log("info", "dropped")
+
+        of = client(max_entries=1, on_drop=on_drop)
+        of.log("error", "m")
+        of.log("info", "m")
+        self.assertEqual((told, of.stats().dropped), (["queue_full"], {"queue_full": 2}))
+        of.log("info", "m")
+        self.assertEqual(len(told), 2)
+
+    def test_without_settings_leave_no_handler(self):
+        with mock.patch.dict(os.environ, clear=True), self.assertRaises(ValueError):
+            weir.Handler()
+        logging.shutdown()  # as at exit, it would close what was not made whole
+
     def test_that_cannot_be_sent_harm_nobody(self):
         class Evil:
             def __str__(self):

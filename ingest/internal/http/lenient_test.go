@@ -83,6 +83,7 @@ func TestLenientRefusals(t *testing.T) {
 	in.Bodies = testBodies(64<<20, 1<<20, in.Service.Clock)
 	for _, c := range []struct{ name, body, prefer, media, want string }{
 		{"strict", `[{"level":"INFO"}]`, "", "application/json", `"code":"invalid_type"`},
+		{"protobuf", "x", "handling=strict", "application/x-protobuf", "sends to /v1/otlp/v1/logs"},
 		{"strict lines", `{}`, "handling=strict", "application/x-ndjson", "Prefer: handling=lenient"},
 		{"other text", `{}`, "handling=lenient", "text/plain", "unsupported_media_type"},
 		{"a line that is no JSON", sampleEntry(0) + "\n{]", "handling=lenient", "application/jsonl", `"pointer":"/logs/1"`},

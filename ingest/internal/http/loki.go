@@ -11,7 +11,7 @@ import (
 
 // Media types of a push request.
 const (
-	lokiProtobuf = "application/x-protobuf" // always compressed by Snappy
+	typeProtobuf = "application/x-protobuf" // always compressed by Snappy
 	lokiJSON     = "application/json"
 )
 
@@ -26,10 +26,10 @@ func (in *Intake) PostLoki(w http.ResponseWriter, r *http.Request) error {
 func (*lokiProtocol) apiKey(r *http.Request) (string, error) { return shipperKey(r) }
 
 func (l *lokiProtocol) readHeaders(header http.Header) (options requestOptions, err error) {
-	if l.media, err = mediaOf(header, lokiProtobuf, lokiJSON); err != nil {
+	if l.media, err = mediaOf(header, typeProtobuf, lokiJSON); err != nil {
 		return options, err
 	}
-	if l.media == lokiProtobuf && strings.EqualFold(header.Get("Content-Encoding"), "snappy") {
+	if l.media == typeProtobuf && strings.EqualFold(header.Get("Content-Encoding"), "snappy") {
 		header.Del("Content-Encoding") // it says what the type says already
 	}
 	err = options.readCommon(header)
@@ -37,14 +37,14 @@ func (l *lokiProtocol) readHeaders(header http.Header) (options requestOptions, 
 }
 
 func (l *lokiProtocol) workingMemory(body []byte) int64 {
-	if l.media == lokiProtobuf {
+	if l.media == typeProtobuf {
 		return shippers.WorkingMemory(shippers.UnpackedLoki(body))
 	}
 	return shippers.WorkingMemory(int64(len(body)))
 }
 
 func (l *lokiProtocol) toOTLP(body []byte) ([]byte, error) {
-	if l.media == lokiProtobuf {
+	if l.media == typeProtobuf {
 		return shippers.Loki(body, maxRecords)
 	}
 	return shippers.LokiJSON(body, maxRecords)

@@ -37,7 +37,7 @@ func TestLoki(t *testing.T) {
 	wire := "\x0a\x21\x0a\x0c{app=\"cart\"}\x12\x11\x0a\x06\x08\xc0\xdd\xf7\xcb\x06\x12\x07no cart"
 	for _, headers := range [][]string{{"Content-Encoding", "snappy"}, {}} {
 		log.lines = ""
-		w = serveShipper(in.PostLoki, string(s2.EncodeSnappy(nil, []byte(wire))), append(headers, "Content-Type", lokiProtobuf)...)
+		w = serveShipper(in.PostLoki, string(s2.EncodeSnappy(nil, []byte(wire))), append(headers, "Content-Type", typeProtobuf)...)
 		if w.Code != http.StatusNoContent || log.lines != kept {
 			t.Errorf("protobuf %v: %d %s: kept %s", headers, w.Code, w.Body, log.lines)
 		}
@@ -111,7 +111,7 @@ func TestShippers(t *testing.T) {
 		{"quota", empty.PostLoki, loki, nil, 429, "quota_exceeded"},
 		{"quota", empty.PostBulk, bulk, nil, 429, "quota_exceeded"},
 		{"no push", up.PostLoki, "[]", nil, 400, "there is [] instead of {. Send protobuf"},
-		{"no Snappy", up.PostLoki, "hello", []string{"Content-Type", lokiProtobuf}, 400, "invalid_loki"},
+		{"no Snappy", up.PostLoki, "hello", []string{"Content-Type", typeProtobuf}, 400, "invalid_loki"},
 		{"no action", up.PostBulk, "{}\n{}\n", nil, 400, "invalid_bulk"},
 		{"media type", up.PostLoki, loki, []string{"Content-Type", "text/plain"}, 400, "application/x-protobuf"},
 		{"media type", up.PostBulk, bulk, []string{"Content-Type", "text/plain"}, 400, "application/x-ndjson"},
@@ -136,7 +136,7 @@ func TestShippers(t *testing.T) {
 func TestSnappyBomb(t *testing.T) {
 	in := newIntake(t, new(memoryLog), plenty)
 	in.Bodies = NewBodies(BodyLimits{Bytes: 32 << 20, Max: 16 << 20, Requests: 8, LargeBodies: 8}, in.Service.Clock)
-	w := serveShipper(in.PostLoki, "\xff\xff\xff\xff\x0f\x00a", "Content-Type", lokiProtobuf)
+	w := serveShipper(in.PostLoki, "\xff\xff\xff\xff\x0f\x00a", "Content-Type", typeProtobuf)
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "body_too_large") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -209,25 +209,30 @@ func isException(a attribute) bool {
 	return false
 }
 
-// context writes where a record comes from. An attribute of the same name
-// stands for it.
+// named reports whether an attribute has the name of a member, which it then is.
+func (t *Translator) named(name string) bool {
+	return t.record.attributes.has(name) || t.resource.attributes.has(name)
+}
+
+// context writes where a record comes from.
 func (t *Translator) context(m *object) {
 	for _, id := range [...]struct {
 		name  string
 		bytes []byte
 	}{{"trace_id", t.record.traceID}, {"span_id", t.record.spanID}} {
-		if len(bytes.Trim(id.bytes, "\x00")) > 0 && !t.record.attributes.has(id.name) {
+		if len(bytes.Trim(id.bytes, "\x00")) > 0 && !t.named(id.name) {
 			m.name(id.name)
 			t.write(`"`)
 			t.out = hex.AppendEncode(t.out, id.bytes)
 			t.write(`"`)
 		}
 	}
-	if len(t.record.event) > 0 && t.record.body != nil {
+	if len(t.record.event) > 0 && t.record.body != nil && !t.named("event_name") {
 		m.name("event_name")
 		t.text(t.record.event)
 	}
-	if level, known := ingest.LevelNamed(t.record.severityText); len(t.record.severityText) > 0 && (!known || level != t.record.level()) {
+	level, known := ingest.LevelNamed(t.record.severityText)
+	if len(t.record.severityText) > 0 && (!known || level != t.record.level()) && !t.named("severity_text") {
 		m.name("severity_text")
 		t.text(t.record.severityText)
 	}
@@ -236,19 +241,19 @@ func (t *Translator) context(m *object) {
 // structured writes what is an object: a body, the scope, and attributes of
 // the resource that the record has as well.
 func (t *Translator) structured(m *object, twice bool) error {
-	if _, isText := textOf(t.record.body); t.record.body != nil && !isText {
+	if _, isText := textOf(t.record.body); t.record.body != nil && !isText && !t.named("body") {
 		m.name("body")
 		if err := t.value(t.record.body, 1); err != nil {
 			return err
 		}
 	}
-	if len(t.scope.name)+len(t.scope.version)+len(t.scope.attributes) > 0 {
+	if len(t.scope.name)+len(t.scope.version)+len(t.scope.attributes) > 0 && !t.named("scope") {
 		m.name("scope")
 		if err := t.scopeObject(); err != nil {
 			return err
 		}
 	}
-	if !twice {
+	if !twice || t.named("resource") {
 		return nil
 	}
 	m.name("resource")
@@ -266,11 +271,11 @@ func (t *Translator) structured(m *object, twice bool) error {
 
 func (t *Translator) scopeObject() error {
 	scope := object{t: t}
-	if len(t.scope.name) > 0 {
+	if len(t.scope.name) > 0 && !t.scope.attributes.has("name") {
 		scope.name("name")
 		t.text(t.scope.name)
 	}
-	if len(t.scope.version) > 0 {
+	if len(t.scope.version) > 0 && !t.scope.attributes.has("version") {
 		scope.name("version")
 		t.text(t.scope.version)
 	}

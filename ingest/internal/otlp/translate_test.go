@@ -10,11 +10,13 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	resources "go.opentelemetry.io/proto/otlp/resource/v1"
@@ -81,6 +83,11 @@ func TestRecordsBecomeEntries(t *testing.T) {
 				Attributes: []*common.KeyValue{attr("region", text("us")), attr("n", number(-5)), attr("o", mapOf(attr("k", nil), attr("x", mapOf())))}},
 			`{"timestamp":"1970-01-01T00:00:01Z","level":"debug","message":"say \"a\"\n","metadata":{"region":"us","n":-5,"o":{"k":null,"x":{}},"service.name":"cart",` +
 				`"trace_id":"ab01","span_id":"02","event_name":"e","severity_text":"loud","resource":{"region":"eu"}}}`},
+		{"names of other members", []*common.KeyValue{attr("trace_id", text("r")), attr("scope", text("r")), attr("resource", text("r")), attr("region", text("eu"))},
+			&logs.LogRecord{TimeUnixNano: 1e9, Body: mapOf(attr("msg", text("hi"))), EventName: "e", TraceId: []byte{1}, SeverityText: "loud", Attributes: []*common.KeyValue{
+				attr("body", text("own")), attr("event_name", text("own")), attr("severity_text", text("own")), attr("region", text("us"))}},
+			`{"timestamp":"1970-01-01T00:00:01Z","level":"info","message":"hi","metadata":{"body":"own","event_name":"own","severity_text":"own","region":"us",` +
+				`"trace_id":"r","scope":"r","resource":"r"}}`},
 		{"environment", []*common.KeyValue{attr("deployment.environment", text("old")), attr("deployment.environment.name", text("prod"))},
 			&logs.LogRecord{TimeUnixNano: 1e9, Body: text("m")},
 			`{"timestamp":"1970-01-01T00:00:01Z","level":"info","message":"m","environment":"prod","metadata":{"deployment.environment":"old","deployment.environment.name":"prod"}}`},
@@ -251,7 +258,7 @@ func TestAgreesWithGeneratedTypes(t *testing.T) {
 		}
 		got, done := translate(t, of)
 		var body struct{ Logs []map[string]any }
-		if err := json.Unmarshal([]byte(got), &body); err != nil {
+		if err := json.Unmarshal([]byte(got), &body); err != nil || !jsontext.Value(got).IsValid() { // the latter: no name is twice
 			t.Fatalf("%v: %s", err, got)
 		}
 		want := expected(of)
@@ -313,7 +320,8 @@ func randomValue(random *rand.Rand, depth int) *common.AnyValue {
 }
 
 func randomAttributes(random *rand.Rand, depth int) (of []*common.KeyValue) {
-	names := []string{"a", "b.c", "service.name", "deployment.environment", "exception.type", "exception.stacktrace", "trace_id", "log.record.uid"}
+	names := []string{"a", "b.c", "service.name", "deployment.environment", "exception.type", "exception.stacktrace", "trace_id", "log.record.uid",
+		"body", "event_name", "severity_text", "resource"}
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for _, name := range names[:random.IntN(4)] {
 		of = append(of, attr(name, randomValue(random, depth)))
@@ -370,12 +378,10 @@ func expectedEntry(of []*common.KeyValue, r *logs.LogRecord) map[string]any {
 		metadata[a.GetKey()] = plain(a.GetValue())
 	}
 	own := func(name string) bool {
-		for _, a := range r.GetAttributes() {
-			if a.GetKey() == name {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(r.GetAttributes(), func(a *common.KeyValue) bool { return a.GetKey() == name })
+	}
+	named := func(name string) bool {
+		return own(name) || slices.ContainsFunc(of, func(a *common.KeyValue) bool { return a.GetKey() == name })
 	}
 	for _, a := range of {
 		if a.GetKey() == "deployment.environment" && a.GetValue().GetStringValue() != "" {
@@ -388,21 +394,21 @@ func expectedEntry(of []*common.KeyValue, r *logs.LogRecord) map[string]any {
 		}
 	}
 	if len(r.GetTraceId()) > 0 {
-		if !own("trace_id") {
+		if !named("trace_id") {
 			metadata["trace_id"] = hex.EncodeToString(r.GetTraceId())
 		}
 		metadata["span_id"] = hex.EncodeToString(r.GetSpanId())
 	}
-	if r.GetEventName() != "" && r.GetBody() != nil {
+	if r.GetEventName() != "" && r.GetBody() != nil && !named("event_name") {
 		metadata["event_name"] = r.GetEventName()
 	}
-	if s := r.GetSeverityText(); s == "x" || s == "Info" && level != ingest.SeverityInfo {
+	if s := r.GetSeverityText(); (s == "x" || s == "Info" && level != ingest.SeverityInfo) && !named("severity_text") {
 		metadata["severity_text"] = s
 	}
-	if _, isText := r.GetBody().GetValue().(*common.AnyValue_StringValue); r.GetBody() != nil && !isText {
+	if _, isText := r.GetBody().GetValue().(*common.AnyValue_StringValue); r.GetBody() != nil && !isText && !named("body") {
 		metadata["body"] = plain(r.GetBody())
 	}
-	if len(again) > 0 {
+	if len(again) > 0 && !named("resource") {
 		metadata["resource"] = again
 	}
 	if len(failure) > 0 {

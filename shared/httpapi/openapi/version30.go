@@ -24,8 +24,11 @@ func older(value any) any {
 		}
 	case map[string]any:
 		olderSchema(of)
+		_, isContent := of["schema"]
 		for name, member := range of {
-			of[name] = older(member)
+			if name != "example" || !isContent { // what is sent stays the same
+				of[name] = older(member)
+			}
 		}
 	}
 	return value

@@ -5,6 +5,7 @@ from collections import deque
 from typing import Deque, Dict, List, Optional, Tuple
 
 LEVELS = ("debug", "info", "warn", "error", "fatal")
+NAMES = {"trace": "debug", "verbose": "debug", "warning": "warn", "err": "error", "severe": "error", "critical": "fatal", "crit": "fatal"}
 
 MAX_ENTRIES = 1000  # of a request, by the interface
 MAX_BATCH_BYTES = 512 << 10

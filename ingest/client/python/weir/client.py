@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from multiprocessing import util as processes
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from .buffer import LEVELS, MAX_ENTRIES, Buffer
+from .buffer import LEVELS, MAX_ENTRIES, NAMES, Buffer
 from .transport import Answer, Transport
 
 Entry = Dict[str, Any]
@@ -41,7 +41,8 @@ class Client:
     max_entries, max_bytes      that wait; beyond, the lowest level is dropped first
     deadline                    seconds that a batch is tried to be sent
     redact                      changes an entry before it is encoded, or drops it by returning None
-    on_drop                     is called with a reason and a number of entries, by the thread that drops them
+    on_drop                     is called with a reason and a number of entries, by the thread that drops them;
+                                not for what is dropped of its own logs
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Client:
             at = timestamp or datetime.now(timezone.utc)
             entry: Entry = {
                 "timestamp": at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-                "level": level if level in LEVELS else "info",
+                "level": level_named(level),
                 "message": shortened(str(message)),
             }
             if environment:
@@ -169,6 +170,7 @@ class Client:
         self._counts = threading.RLock()  # a signal handler or a finalizer may log in between
         self._stats = Stats()
         self._unreported: Dict[str, int] = {}
+        self._telling = threading.local()  # whether on_drop is being called
         self._sending = False
         self._closed = False
         self._refused = ""  # the code with which the server refused the key
@@ -262,11 +264,15 @@ class Client:
             for fault in answer.faults[:1] if answer is not None else []:
                 why = f": {fault.get('pointer')}: {fault.get('detail')} {fault.get('fix')}"
             print(f"weir: {reason}, {entries} log entries are dropped{why}", file=sys.stderr)
-        if self._on_drop is not None:
-            try:
-                self._on_drop(reason, entries)
-            except Exception:  # a logger must not harm its program
-                pass
+        if self._on_drop is None or getattr(self._telling, "now", False):  # it logs, and that is dropped as well
+            return
+        self._telling.now = True
+        try:
+            self._on_drop(reason, entries)
+        except Exception:  # a logger must not harm its program
+            pass
+        finally:
+            self._telling.now = False
 
 
 def encoded(value: Any) -> bytes:
@@ -302,6 +308,14 @@ def report_of(reasons: Dict[str, int]) -> bytes:
     at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     message = f"dropped {sum(reasons.values())} log entries: " + ", ".join(f"{n} {reason}" for reason, n in reasons.items())
     return encoded({"timestamp": at, "level": "warn", "message": message, "metadata": {"dropped_by_client": reasons}})
+
+
+def level_named(name: str) -> str:
+    """The level that loggers give a name, in any case."""
+    if name in LEVELS:
+        return name
+    lower = str(name).lower()
+    return lower if lower in LEVELS else NAMES.get(lower, "info")
 
 
 def given(value: Optional[str], name: str, variable: str) -> str:

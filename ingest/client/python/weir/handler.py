@@ -18,8 +18,8 @@ class Handler(logging.Handler):
     """
 
     def __init__(self, client: Optional[Client] = None, level: int = logging.NOTSET) -> None:
+        self.client = client if client is not None else Client()  # first: logging closes at exit what its own part has made
         super().__init__(level)
-        self.client = client if client is not None else Client()
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.threadName == "weir":  # what sending itself logs would never end
