@@ -58,7 +58,7 @@ type Answer struct {
 // A document is what a Page needs of an OpenAPI document.
 type document struct {
 	Tags       []struct{ Name, Description string }
-	Paths      map[string]map[string]json.RawMessage // operations by path and method
+	Paths      map[string]map[string]json.RawMessage // bounded by the document; operations by path and method
 	Components struct{ Schemas map[string]schema }
 }
 

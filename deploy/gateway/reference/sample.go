@@ -20,6 +20,7 @@ type schema struct {
 	Default             any
 	Examples, Enum      []any
 	Minimum, Maximum    any
+	MinLength, MinItems int
 	Required            []string
 	Properties          map[string]schema
 	Items               *schema
@@ -103,13 +104,17 @@ func (d *document) sample(of schema, depth int) any {
 		if s.Items == nil {
 			return []any{}
 		}
-		return []any{d.sample(*s.Items, depth+1)}
+		return slices.Repeat([]any{d.sample(*s.Items, depth+1)}, max(s.MinItems, 1))
 	case "boolean":
 		return true
 	case "integer", "number":
+		if s.Minimum != nil {
+			return s.Minimum
+		}
 		return 1
 	case "string":
-		return text(s.Format, s.Pattern)
+		said := text(s.Format, s.Pattern)
+		return said + strings.Repeat("0", max(s.MinLength-len([]rune(said)), 0))
 	}
 	return nil
 }

@@ -410,7 +410,7 @@ func requireJSON(header http.Header, lenient bool) error {
 	fix := "Send application/json, in UTF-8."
 	switch {
 	case media == typeProtobuf:
-		fix = "OpenTelemetry sends to /v1/otlp/v1/logs, by OTEL_EXPORTER_OTLP_LOGS_ENDPOINT or the Collector's logs_endpoint, Loki's shippers to /v1/loki/api/v1/push."
+		fix = "OpenTelemetry sends to /v1/otlp/v1/logs by OTEL_EXPORTER_OTLP_LOGS_ENDPOINT or the Collector's logs_endpoint; Loki's shippers to /v1/loki/api/v1/push."
 	case lines && !lenient:
 		fix = "Send application/json, or entries a line each with the header Prefer: handling=lenient."
 	}
