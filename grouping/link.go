@@ -43,7 +43,8 @@ func (l Link) Check() error {
 		return Invalid{"url", fmt.Sprintf("The address is %q.", trace.Clip(l.URL, MaxLinkURL)),
 			fmt.Sprintf("Use an address that begins with https:// or http://, without a user, of at most %d bytes.", MaxLinkURL)}
 	case utf8.RuneCountInString(l.Title) > MaxLinkTitle || !isLine(l.Title):
-		return Invalid{"title", fmt.Sprintf("The title is %q.", trace.Clip(l.Title, MaxLinkTitle)), fmt.Sprintf("Use one line of at most %d characters.", MaxLinkTitle)}
+		return Invalid{"title", fmt.Sprintf("The title is %q.", trace.Clip(l.Title, MaxLinkTitle)),
+			fmt.Sprintf("Use one line of at most %d characters.", MaxLinkTitle)}
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ const MaxArchiveDays = 365
 // which a group is archived; 0: it never is.
 func CheckArchiveDays(days int) error {
 	if days < 0 || days > MaxArchiveDays {
-		return Invalid{"archive_after_days", fmt.Sprintf("Errors would be archived after %d days.", days), fmt.Sprintf("Use 1 to %d days, or 0 for never.", MaxArchiveDays)}
+		return Invalid{"archive_after_days", fmt.Sprintf("Errors would be archived after %d days.", days),
+			fmt.Sprintf("Use 1 to %d days, or 0 for never.", MaxArchiveDays)}
 	}
 	return nil
 }
