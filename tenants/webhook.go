@@ -168,7 +168,7 @@ func notInURL(r rune) bool { return r <= ' ' || r >= 0x7f }
 func BadWebhookURL(address string) Fault {
 	return Fault{"url", fmt.Sprintf("Weir can't send to %q.", address),
 		fmt.Sprintf("Use the https address of a public endpoint, by port 443 or one from 1024, of at "+
-		"most %d characters, without a user or a fragment, such as https://hooks.example.com/weir.", maxWebhookURL)}
+			"most %d characters, without a user or a fragment, such as https://hooks.example.com/weir.", maxWebhookURL)}
 }
 
 func checkWebhookFormat(format WebhookFormat) Invalid {
