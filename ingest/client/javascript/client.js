@@ -15,6 +15,8 @@ export class Client {
   #queue;
   #timer;
   #sending = null; // the promise of what is being sent
+  #first = Infinity; // the place of the first entry of that
+  #sent = () => {}; // called after each request, if somebody waits for that
   #leaving = null; // that of what is sent as the page may end
   #closed = false;
   #refused = ""; // the code with which the server refused the key
@@ -85,8 +87,12 @@ export class Client {
   async flush(timeout = 10_000) {
     let timer; // keeps the program from its end, as that of a retry does not
     const over = new Promise((resolve) => { timer = setTimeout(resolve, timeout, false); });
+    const behind = this.#queue.end; // what comes later is not waited for, since others may log all the time
     const all = (async () => {
-      while (this.#queue.size > 0 || this.#sending || this.#leaving) await Promise.all([this.#leaving, this.#begin()]);
+      while (this.#leaving || Math.min(this.#queue.begin, this.#first) < behind) {
+        if (this.#leaving) await this.#leaving;
+        else await Promise.race([this.#nextSent(), this.#begin()]);
+      }
       return true;
     })();
     return Promise.race([all, over]).finally(() => clearTimeout(timer));
@@ -125,7 +131,20 @@ export class Client {
   }
 
   async #run() {
-    for (let batch; (batch = this.#queue.take(maxBatch)).length > 0;) await this.#deliverOrDrop(batch);
+    while (this.#queue.size > 0) {
+      this.#first = this.#queue.begin;
+      await this.#deliverOrDrop(this.#queue.take(maxBatch));
+      this.#first = Infinity;
+      this.#sent();
+    }
+  }
+
+  /** Resolves after the next request. */
+  #nextSent() {
+    const before = this.#sent;
+    return new Promise((resolve) => {
+      this.#sent = () => { this.#sent = () => {}; before(); resolve(); };
+    });
   }
 
   async #deliverOrDrop(batch, leaving) {

@@ -35,6 +35,19 @@ test("a request has 1,000 entries at most, and the queue's memory is bounded", (
   assert.equal(queue.size, 0);
 });
 
+test("flush ends though others log", async () => {
+  let client;
+  const post = async () => {
+    client.info("later");
+    await new Promise((resolve) => { setTimeout(resolve, 5); });
+    return { status: 200, body: {} };
+  };
+  client = new Core(post, settings);
+  client.info("before");
+  assert.deepEqual(await Promise.all([client.flush(5000), client.flush(5000)]), [true, true]);
+  await client.close(50);
+});
+
 test("errors bring their causes", () => {
   const failure = errorOf(new TypeError("no cart", { cause: new RangeError("7") }));
   assert.equal(failure.type, "TypeError");

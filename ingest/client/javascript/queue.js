@@ -42,6 +42,16 @@ export class Queue {
     return dropped;
   }
 
+  /** The place of the first entry that waits, of all that ever came; end if none does. */
+  get begin() {
+    return Math.min(this.end, ...this.#byLevel.map((of, i) => of[this.#heads[i]]?.order ?? Infinity));
+  }
+
+  /** The place of the next entry. */
+  get end() {
+    return this.#order;
+  }
+
   /** Whether a request is full. */
   full(maxBytes) {
     return this.size >= maxEntries || this.bytes >= maxBytes;

@@ -41,6 +41,28 @@ class TestBuffer(unittest.TestCase):
         self.assertEqual([len(buffer.take()) for _ in range(3)], [1000, 500, 0])
 
 
+class TestFlush(unittest.TestCase):
+    def test_ends_though_others_log(self):
+        class Slow:
+            def __init__(self, *_):
+                pass
+
+            def post(self, entries, _):
+                time.sleep(0.01)
+                of.log("info", "later")
+                return Answer(200, {}, {})
+
+            def close(self):
+                pass
+
+        with mock.patch("weir.client.Transport", Slow):
+            of = client()
+            of.log("info", "before")
+            self.assertTrue(of.flush(5))
+            of._refused = "stopped"
+            of.close(1)
+
+
 class TestEntries(unittest.TestCase):
     def test_are_json(self):
         text = encoded({"a": float("nan"), "b": [float("inf")], "c": "\udc80", "d": object, "é": 1})

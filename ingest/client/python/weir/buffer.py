@@ -77,6 +77,16 @@ class Buffer:
             self._urgent = True
             self._filled.notify_all()
 
+    def begin(self) -> int:
+        """The place of the first entry that waits, of all that ever came; end() if none does."""
+        with self._lock:
+            level = self._first()
+            return self._order if level is None else self._queues[level][0][0]
+
+    def end(self) -> int:
+        """The place of the next entry."""
+        return self._order
+
     def __len__(self) -> int:
         return self._entries
 

@@ -135,8 +135,9 @@ class Client:
     def flush(self, timeout: float = 10.0) -> bool:
         """Waits until all that was queued before was sent or dropped; False: not in time."""
         until = time.monotonic() + timeout
+        behind = self._buffer.end()  # what comes later is not waited for, since others may log all the time
         with self._idle:
-            while len(self._buffer) > 0 or self._sending:
+            while min(self._buffer.begin(), self._sending) < behind:
                 self._buffer.hurry()
                 left = until - time.monotonic()
                 if left <= 0 or self._worker is None:
@@ -171,7 +172,7 @@ class Client:
         self._stats = Stats()
         self._unreported: Dict[str, int] = {}
         self._telling = threading.local()  # whether on_drop is being called
-        self._sending = False
+        self._sending: float = math.inf  # the place of the first entry that is being sent
         self._closed = False
         self._refused = ""  # the code with which the server refused the key
         self._ended = threading.Event()
@@ -188,7 +189,7 @@ class Client:
         transport = Transport(*self._transport_args)
         while not self._ended.is_set():
             self._buffer.wait(self._interval)
-            self._sending = True
+            self._sending = self._buffer.begin()
             batch = self._buffer.take()
             try:
                 if batch:
@@ -196,7 +197,7 @@ class Client:
             except Exception:  # must never end this thread
                 self._drop("failed", len(batch))
             with self._idle:
-                self._sending = False
+                self._sending = math.inf
                 self._idle.notify_all()
         transport.close()
 
