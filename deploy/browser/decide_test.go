@@ -39,8 +39,8 @@ func TestErrorsAreDecidedAbout(t *testing.T) {
 	b.check("a regressed error")
 	b.open("/console/errors/" + w.group)
 	b.awaitText("It happened in 2.14.0 in prod after it was resolved.")
-	b.look("the trace comes after chart and actions", func(look string) {
-		if order := ask[bool](b, `["form.decide", ".histogram", "#sample .frames", "main dl", "#activity"].map((which) => document.querySelector(which).getBoundingClientRect().top).every((top, i, all) => !i || all[i - 1] < top)`); !order {
+	b.look("the trace comes after actions, numbers and chart", func(look string) {
+		if order := ask[bool](b, inOrder); !order {
 			b.t.Errorf("%s: the parts of the page stand in another order", look)
 		}
 	})
@@ -68,3 +68,8 @@ func failed(release string) entry {
 		Frames: []string{plainTexts.call, "at checkout (/srv/shop/src/checkout.js:88:20)", "at next (/srv/shop/node_modules/express/router.js:280:10)"},
 	}}
 }
+
+// inOrder reports whether the parts of a group's page follow one another; what happened to it stands beside
+// them where there is room.
+const inOrder = `["form.decide", "main dl.facts", ".histogram", "#sample .frames"].concat(innerWidth < 960 ? ["#activity"] : [])
+	.map((which) => document.querySelector(which).getBoundingClientRect().top).every((top, i, all) => !i || all[i - 1] < top)`
