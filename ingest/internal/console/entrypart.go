@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirlog/weir/ingest"
 	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
@@ -21,6 +23,7 @@ import (
 // entryPart is what the page of an error group shows of the log entry of a sample.
 type entryPart struct {
 	Same     []ui.Link // entries around it of its trace, its request, its host
+	Rows     []partRow // of the first of Same: the entry, and some before and after it, the oldest first
 	Raw      string    // the stack trace of its error as it was sent
 	RawIsCut bool      // Raw is only its beginning
 	Metadata []member
@@ -51,7 +54,11 @@ func (c *console) showEntry(w http.ResponseWriter, r *http.Request) error {
 			return ingesthttp.NotFound(err, search)
 		}
 		if at := slices.IndexFunc(answer.Found, func(f ingest.Found) bool { return entryID(&f) == id }); at >= 0 {
-			part := showEntryPart(&answer.Found[at])
+			found := answer.Found[at]
+			part := showEntryPart(&found)
+			if len(part.Same) > 0 {
+				part.Rows = c.rowsAround(r, &found, part.Same[0])
+			}
 			answer.Close()
 			c.pages.WritePart(w, "entry", part)
 			return nil
@@ -68,6 +75,72 @@ func showEntryPart(found *ingest.Found) entryPart {
 		part.Metadata, part.Cut = valuesOf(metadata, entryfield.Metadata)
 	}
 	return part
+}
+
+// A partRow is one of the entries around.
+type partRow struct {
+	Time, Clock     string
+	Level           ui.Level
+	Source, Message string
+	Self            bool // the entry itself
+}
+
+// How many entries before and after one are shown, and how long they are looked for: the
+// gateway waits two seconds for the part.
+const (
+	mostAround = 5
+	aroundTime = 800 * time.Millisecond
+)
+
+// rowsAround are the entry, and those before and after it that a link leads to; fewer where
+// a search fails or takes too long, as the link leads there anyway.
+func (c *console) rowsAround(r *http.Request, of *ingest.Found, link ui.Link) (rows []partRow) {
+	around, err := searchAround(of, link)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), aroundTime)
+	defer cancel()
+	for _, later := range []bool{false, true} {
+		around.OldestFirst = later
+		answer, err := c.Service.Search(ctx, identity.FromContext(r.Context()), around)
+		if err == nil {
+			for i := range answer.Found {
+				rows = append(rows, newPartRow(&answer.Found[i]))
+			}
+			answer.Close()
+		}
+		if !later {
+			slices.Reverse(rows)
+			self := newPartRow(of)
+			self.Self = true
+			rows = append(rows, self)
+		}
+	}
+	return rows
+}
+
+func newPartRow(found *ingest.Found) partRow {
+	row := partRow{
+		Time: found.Time.String(), Clock: found.Time.Time().Format("15:04:05.000"), Level: ui.Level(found.Level.String()), Source: valueOf(service, found),
+	}
+	if read, err := ingest.ReadBack(found.Text); err == nil {
+		row.Message, _ = beginning(string(read.Message), maxValue)
+	}
+	return row
+}
+
+// searchAround looks for the entries around one that a link leads to.
+func searchAround(of *ingest.Found, link ui.Link) (search ingest.Search, err error) {
+	address, err := url.Parse(link.Href)
+	if err != nil {
+		return search, err
+	}
+	search = ingest.Search{Project: address.Query().Get("project"), Start: ingest.Position{After: &of.Place}, Limit: mostAround, MaxBytes: maxPage}
+	from, to := of.Time.Plus(-60*minutesAround), of.Time.Plus(60*minutesAround)
+	search.From, search.To = &from, &to
+	search.Query, err = ingest.ParseQuery(address.Query().Get("q"))
+	return search, err
 }
 
 // rawTrace is the stack trace of an entry's error as it was sent; empty: it has none.

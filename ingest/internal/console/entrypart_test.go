@@ -64,6 +64,48 @@ func TestEntriesAround(t *testing.T) {
 	}
 }
 
+// A neighbourhood has entries before and after one, which share its trace.
+type neighbourhood struct {
+	shelf
+	before, after []ingest.Found
+	asked         []ingest.Search
+}
+
+func (n *neighbourhood) Page(ctx context.Context, organization string, search ingest.Search) (*searches.Answer, error) {
+	switch n.asked = append(n.asked, search); {
+	case len(n.asked) == 1: // for the entry itself
+		return n.shelf.Page(ctx, organization, search)
+	case search.OldestFirst:
+		return &searches.Answer{Result: ingest.Result{Found: n.after}}, nil
+	}
+	return &searches.Answer{Result: ingest.Result{Found: n.before}}, nil
+}
+
+// Some entries of the same trace are shown before and after that of the sample, in their order.
+func TestRowsAround(t *testing.T) {
+	of := func(message string) ingest.Found {
+		return entry(t, map[string]any{"message": message, "metadata": map[string]any{"trace_id": "ab01", "service": "cart"}})
+	}
+	store := &neighbourhood{
+		shelf:  shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{of("it fails")}}}},
+		before: []ingest.Found{of("just before"), of("long before")}, after: []ingest.Found{of("<b>after</b>")},
+	}
+	status, body := get(t, router(t, store), session("1"), entryURL+firstID)
+	rows := regexp.MustCompile(`(?s)<li class="error"( aria-current="true")?>.*?class="message"><bdi>(.*?)</bdi>`).FindAllStringSubmatch(body, -1)
+	var got []string
+	for _, row := range rows {
+		got = append(got, row[1]+row[2])
+	}
+	if want := `long before|just before| aria-current="true"it fails|&lt;b&gt;after&lt;/b&gt;`; status != http.StatusOK || strings.Join(got, "|") != want {
+		t.Errorf("%d %q, want %s in %s", status, got, want, body)
+	}
+	for _, search := range store.asked[1:] {
+		if search.Query.String() != "metadata.trace_id:ab01" || search.Project != "" || search.Limit != 5 || search.Start.After == nil {
+			t.Errorf("asked for %+v", search)
+		}
+	}
+}
+
 // The trace of an error is shown as it was sent, to the byte, and of a very long one its beginning.
 func TestRawTrace(t *testing.T) {
 	raw := regexp.MustCompile(`(?s)<pre class="wrap">\n(.*)</pre>`)
