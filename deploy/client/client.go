@@ -222,7 +222,7 @@ func each[T any](ctx context.Context, c *Client, path string, header map[string]
 			return nil
 		}
 		next := "&cursor=" + *page.NextCursor
-		if next == cursor { // else it would ask the same for ever
+		if next == cursor { // else it would ask the same again and again
 			return fmt.Errorf("%s is answered without progress: try again later", path)
 		}
 		cursor = next

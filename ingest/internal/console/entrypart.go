@@ -137,7 +137,7 @@ func searchAround(of *ingest.Found, link ui.Link) (search ingest.Search, err err
 		return search, err
 	}
 	search = ingest.Search{Project: address.Query().Get("project"), Start: ingest.Position{After: &of.Place}, Limit: mostAround, MaxBytes: maxPage}
-	from, to := of.Time.Plus(-60*minutesAround), of.Time.Plus(60*minutesAround)
+	from, to := timesAround(of)
 	search.From, search.To = &from, &to
 	search.Query, err = ingest.ParseQuery(address.Query().Get("q"))
 	return search, err
@@ -223,6 +223,10 @@ var withError, _ = ingest.ParseQuery("exists:error")
 // minutesAround is how long before and after an entry others of its trace, request or host are looked for.
 const minutesAround = 5
 
+func timesAround(found *ingest.Found) (from, to ingest.Instant) {
+	return found.Time.Plus(-60 * minutesAround), found.Time.Plus(60 * minutesAround)
+}
+
 // inCommon is what entries can have in common, and the fields that say so, of which the first counts.
 var inCommon = []struct {
 	text   string
@@ -235,7 +239,7 @@ var inCommon = []struct {
 
 // sameAs links to the entries around one that have something in common with it.
 func sameAs(found *ingest.Found) (links []ui.Link) {
-	from, to := found.Time.Plus(-60*minutesAround), found.Time.Plus(60*minutesAround)
+	from, to := timesAround(found)
 	for _, common := range inCommon {
 		for _, name := range common.fields {
 			field, _ := ingest.ParseField(name)
