@@ -114,7 +114,7 @@ func inWords(r *grouping.AlertRule) string {
 }
 
 // reachesInWords says whom an alert tells; empty: nobody.
-func reachesInWords(of groups.Reached) string {
+func reachesInWords(of groups.Recipients) string {
 	var words []string
 	for _, w := range of.Webhooks {
 		words = append(words, w.Host)

@@ -72,14 +72,14 @@ func (a *Alerts) Log(ctx context.Context, who identity.Principal, project, id st
 	})
 }
 
-// Reached are who is told by an alert, as of now.
-type Reached struct {
+// Recipients are who is told by an alert, as of now.
+type Recipients struct {
 	Webhooks []identity.Webhook // that are switched on
 	Members  int                // who get mail, unless they chose to get none
 }
 
 // Reaches finds whom a rule tells as of now.
-func (a *Alerts) Reaches(organization string, rule *grouping.AlertRule) (of Reached) {
+func (a *Alerts) Reaches(organization string, rule *grouping.AlertRule) (of Recipients) {
 	for _, w := range a.db.projects.Webhooks(organization) {
 		chosen := slices.Contains(rule.Webhooks, w.ID) || len(rule.Webhooks) == 0 && slices.Contains(w.Events, contract.NameErrorAlertFired)
 		if chosen && w.On {
